@@ -1,0 +1,149 @@
+"""What the engine asks of a model, and the two handlers that need no model at all.
+
+`LMHandler.complete` makes exactly one try: retries, budget and spans belong to the engine (`rlm_core.calls`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from rlm_core.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one attempt. `input` includes cached reads and writes, `output` includes reasoning; None = not told."""
+
+    input: int | None = None
+    output: int | None = None
+    cached_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One model call as the engine means it, before any provider's dialect.
+
+    `timeout` is in seconds for one attempt. `request_hash` covers model, messages, parameters and schema;
+    `occurrence` counts equal request hashes within one run path. Both are "" / 0 for a root call.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    role: Literal["root", "sub"]
+    max_tokens: int | None = None
+    temperature: float | None = None
+    schema: Mapping[str, Any] | None = None
+    timeout: float = 60.0
+    request_hash: str = ""
+    occurrence: int = 0
+
+    @property
+    def prompt(self) -> str:
+        """The text of the last user message."""
+        return next((m.content for m in reversed(self.messages) if m.role == "user"), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What one attempt returned. `text` is None when the provider sent no content; `facts` are span attributes."""
+
+    text: str | None
+    finish_reason: str | None = "stop"
+    usage: Usage = field(default_factory=Usage)
+    reasoning: str | None = None
+    model_returned: str | None = None
+    response_id: str | None = None
+    raw_usage: Mapping[str, Any] | None = None
+    facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+
+class LMHandler(Protocol):
+    """One try of one model call. Raises `ModelError`; anything else it raises is a defect of the handler."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask the model once."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections; called once, after the last call."""
+        ...
+
+
+Reply = str | None | Completion
+
+
+class FunctionLMHandler:
+    """A handler around a plain function `Request -> str | Completion`, sync or async.
+
+    A sync function runs in an own pool of `concurrency` threads: the default pool of asyncio is shared with
+    the engine's own work and deadlocks when every thread of it waits for a call.
+    """
+
+    def __init__(self, function: Callable[[Request], Reply | Awaitable[Reply]], *, concurrency: int = 32) -> None:
+        self._function = function
+        self._is_async = inspect.iscoroutinefunction(function)
+        self._pool = None if self._is_async else ThreadPoolExecutor(concurrency, thread_name_prefix="rlm-function")
+
+    async def complete(self, request: Request) -> Completion:
+        """Call the function; a `str` (or None) becomes a completion with estimated usage."""
+        if self._pool is not None:
+            reply: Any = await asyncio.get_running_loop().run_in_executor(self._pool, self._function, request)
+        else:
+            reply = self._function(request)
+        if inspect.isawaitable(reply):
+            reply = await reply
+        if isinstance(reply, Completion):
+            return reply
+        return Completion(reply, usage=estimate_usage(request.messages, reply), model_returned=request.model)
+
+    async def aclose(self) -> None:
+        """Stop the pool."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class RecordedLMHandler:
+    """Answers from a record: `(request_hash, occurrence) -> Completion`. Unknown requests raise `ModelError("bad_request")`."""
+
+    def __init__(self, answers: Mapping[tuple[str, int], Completion]) -> None:
+        self._answers = answers
+
+    async def complete(self, request: Request) -> Completion:
+        """Look the answer up; nothing is ever asked of a model."""
+        try:
+            return self._answers[request.request_hash, request.occurrence]
+        except KeyError:
+            raise ModelError(
+                "bad_request", f"the record holds no answer for this request ({request.request_hash[:12]})"
+            ) from None
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+def estimate_tokens(text: str) -> int:
+    """A rough count, one token for four characters; always marked as an estimate where it is shown."""
+    return (len(text) + 3) // 4
+
+
+def estimate_usage(messages: Sequence[Message], reply: str | None) -> Usage:
+    """Usage by `estimate_tokens`, for handlers whose model reports none."""
+    return Usage(
+        input=sum(estimate_tokens(m.content) for m in messages), output=estimate_tokens(reply or ""), estimated=True
+    )

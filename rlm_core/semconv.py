@@ -1,0 +1,156 @@
+"""Span names and attribute keys: the contract between the engine, the record and every reader.
+
+Two public vocabularies stand on the same span: OpenTelemetry GenAI (`gen_ai.*`, text of convention 1.44, whose
+constants the Python package still lacks or marks as moved) and OpenInference 0.1.42 (`openinference.*`, `llm.*`,
+`input.*`, `output.*`). Facts that neither knows are `rlm.*`. Payload texts never stand on a span: a key that ends
+in `.sha256` names a payload, its siblings `.chars` and `.preview` describe it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+GENAI_CONVENTION: Final = "1.44.0"
+OPENINFERENCE_CONVENTION: Final = "0.1.42"
+RECORD_VERSION: Final = 1
+
+Kind = Literal["run", "iteration", "root_call", "cell", "batch", "sub_call", "attempt", "tool"]
+Status = Literal["running", "ok", "error", "cancelled", "lost"]
+Role = Literal["root", "sub"]
+KINDS: Final[tuple[Kind, ...]] = ("run", "iteration", "root_call", "cell", "batch", "sub_call", "attempt", "tool")
+
+# -- names of spans that do not depend on a model or tool
+NAME_RUN: Final = "invoke_agent rlm"
+NAME_ITERATION: Final = "rlm.iteration"
+NAME_CELL: Final = "execute_tool python"
+NAME_BATCH: Final = "rlm.llm_batch"
+NAME_ATTEMPT: Final = "rlm.attempt"
+
+# -- OpenTelemetry GenAI
+OPERATION: Final = "gen_ai.operation.name"
+PROVIDER: Final = "gen_ai.provider.name"
+AGENT_NAME: Final = "gen_ai.agent.name"
+TOOL_NAME: Final = "gen_ai.tool.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+USAGE_INPUT: Final = "gen_ai.usage.input_tokens"  # includes cached reads and writes
+USAGE_OUTPUT: Final = "gen_ai.usage.output_tokens"  # includes reasoning
+USAGE_CACHE_READ: Final = "gen_ai.usage.cache_read.input_tokens"
+USAGE_CACHE_WRITE: Final = "gen_ai.usage.cache_write.input_tokens"
+USAGE_REASONING: Final = "gen_ai.usage.reasoning.output_tokens"
+ERROR_TYPE: Final = "error.type"
+
+# -- OpenInference
+OI_KIND: Final = "openinference.span.kind"
+OI_MODEL: Final = "llm.model_name"
+OI_PROMPT_TOKENS: Final = "llm.token_count.prompt"
+OI_COMPLETION_TOKENS: Final = "llm.token_count.completion"
+OI_TOTAL_TOKENS: Final = "llm.token_count.total"
+OI_COST: Final = "llm.cost.total"
+OI_INPUT: Final = "input.value"  # a preview; the whole text is the payload
+OI_OUTPUT: Final = "output.value"
+OI_KIND_OF: Final[dict[Kind, str]] = {
+    "run": "AGENT", "iteration": "CHAIN", "root_call": "LLM", "cell": "TOOL",
+    "batch": "CHAIN", "sub_call": "LLM", "attempt": "CHAIN", "tool": "TOOL",
+}  # fmt: skip
+
+# -- every span
+KIND: Final = "rlm.kind"
+RUN_ID: Final = "rlm.run.id"
+RUN_PATH: Final = "rlm.run.path"  # "0" for the top run, "0.3" for its child started by call 3
+DEPTH: Final = "rlm.depth"
+ROLE: Final = "rlm.role"
+STATUS: Final = "rlm.status"
+ITERATION: Final = "rlm.iteration.index"  # from 0
+CELL: Final = "rlm.cell.index"  # from 0, within its (child) run
+ERROR_MESSAGE: Final = "rlm.error.message"
+PREVIEW: Final = "rlm.preview"  # one line of text for trees and lists
+
+# -- run and child run
+QUESTION: Final = "rlm.question"  # payload prefix
+ANSWER: Final = "rlm.answer"  # payload prefix: the answer's text
+ANSWER_VALUE: Final = "rlm.answer.value"  # payload prefix: the answer in the JSON form of rlm_core.values
+ANSWER_VIA: Final = "rlm.answer.via"  # answer | FINAL | FINAL_VAR | SUBMIT | forced
+ANSWER_EXPRESSION: Final = "rlm.answer.expression"
+ANSWER_CONFIDENCE: Final = "rlm.answer.confidence"
+ANSWER_NOTE: Final = "rlm.answer.note"
+ANSWER_MARK: Final = "rlm.answer.mark"  # empty | error_text: accepted only at the second try
+STOP_REASON: Final = "rlm.stop_reason"
+FORCED: Final = "rlm.forced"
+ROOT_MODEL: Final = "rlm.root_model"
+SUB_MODEL: Final = "rlm.sub_model"
+LIMITS: Final = "rlm.limits"  # JSON
+SEEDS: Final = "rlm.seeds"  # JSON: python hash seed, random, numpy, fault seed
+VERSIONS: Final = "rlm.versions"  # JSON: engine, python, libraries, record
+PROMPTS_VERSION: Final = "rlm.prompts.version"
+SANDBOX: Final = "rlm.sandbox.level"
+CORPUS: Final = "rlm.corpus"  # payload prefix: the manifest JSON
+CORPUS_ID: Final = "rlm.corpus.id"
+DEMO: Final = "rlm.demo"  # true when no language model was involved
+LEDGER: Final = "rlm.ledger"  # JSON: spent and limit by dimension at the end
+
+# -- model calls
+PROMPT: Final = "rlm.prompt"  # payload prefix: the rendered prompt of a sub-call
+RESPONSE: Final = "rlm.response"  # payload prefix
+REASONING: Final = "rlm.reasoning"  # payload prefix: reasoning text, where a provider returns it
+MESSAGES_PRIOR: Final = "rlm.messages.prior"  # number of messages shared with the previous root call of this run path
+MESSAGES_ADDED: Final = "rlm.messages.added"  # JSON [[role, sha256], ...] after those
+PARAMETERS: Final = "rlm.parameters"  # JSON of request parameters
+USAGE_RAW: Final = "rlm.usage.raw"  # JSON as reported by the provider
+USAGE_ESTIMATED: Final = "rlm.usage.estimated"  # true when the engine counted, not the provider
+COST_USD: Final = "rlm.cost.usd"  # decimal string; absent when unknown
+COST_STATUS: Final = "rlm.cost.status"  # priced | free | unknown | demo
+COST_PRICE: Final = "rlm.cost.price"  # JSON: the price row used
+CALL_ID: Final = "rlm.call.id"
+CALL_LINE: Final = "rlm.call.line"  # line in the cell that made the call
+CALL_INDEX: Final = "rlm.call.index"  # ordinal in its cell by submission, from 0; in a batch: the slot
+CALL_OCCURRENCE: Final = "rlm.call.occurrence"  # among equal request hashes of this run path, from 0
+PROMPT_HASH: Final = "rlm.hash.prompt"
+TEMPLATE_HASH: Final = "rlm.hash.template"
+REQUEST_HASH: Final = "rlm.hash.request"
+RESPONSE_NORM_HASH: Final = "rlm.hash.response_normalised"
+SOURCE_RANGES: Final = "rlm.source_ranges"  # JSON {how, ranges: [[document, start_byte, end_byte], ...]}
+SERVED_FROM: Final = "rlm.served_from"  # model | record (an answer this run already had)
+BATCH_SIZE: Final = "rlm.batch.size"
+BATCH_FAILED: Final = "rlm.batch.failed"
+ATTEMPT: Final = "rlm.attempt.index"  # from 0
+ATTEMPTS: Final = "rlm.attempts"  # on a call: how many tries it took
+RETRY_WAIT: Final = "rlm.attempt.wait_seconds"  # waited before this try
+RETRY_AFTER: Final = "rlm.attempt.retry_after_seconds"  # what the server asked for
+HTTP_STATUS: Final = "http.response.status_code"
+DEMO_FAULT: Final = "rlm.demo.fault"
+DEMO_QUOTE: Final = "rlm.demo.quote"
+
+# -- cells
+CODE: Final = "rlm.code"  # payload prefix
+CODE_HOW: Final = "rlm.code.how"  # how the code was extracted
+STDOUT: Final = "rlm.stdout"  # payload prefix: all that the worker kept
+STDOUT_TRUE_CHARS: Final = "rlm.stdout.true_chars"
+STDOUT_SHOWN: Final = "rlm.stdout_shown"  # payload prefix: as shown to the root
+EXCEPTION: Final = "rlm.exception"  # payload prefix: traceback
+EXCEPTION_TYPE: Final = "rlm.exception.type"
+PHASE: Final = "rlm.phase"  # Explore | Decompose | Aggregate | Terminate
+VARIABLES: Final = "rlm.variables"  # payload prefix: JSON list {name, type, size, hash, preview, change}
+NAMES_READ: Final = "rlm.names.read"  # JSON list
+NAMES_WRITTEN: Final = "rlm.names.written"  # JSON list
+FINDINGS: Final = "rlm.findings"  # JSON list {rule, line, message}
+CELL_CPU: Final = "rlm.cell.cpu_seconds"
+CELL_WALL: Final = "rlm.cell.wall_seconds"  # less the time sub-calls were outstanding
+WORKER: Final = "rlm.worker.generation"  # from 0; rises with each rebuild
+LOST_NAMES: Final = "rlm.names.lost"  # JSON list, after a death
+
+# -- events (records of kind `ev`, never OTel span events: those are capped)
+EV_HOST_REPLY: Final = "host_reply"  # budget() and other replies that code can see
+EV_WORKER_DIED: Final = "worker_died"
+EV_REBUILT: Final = "worker_rebuilt"
+EV_CANCEL: Final = "cancel_requested"
+EV_NOTICE: Final = "notice"
+
+
+def chat(model: str) -> str:
+    """The span name of a model call."""
+    return f"chat {model}"
