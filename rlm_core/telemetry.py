@@ -1,0 +1,156 @@
+"""The recorder the engine writes to: OpenTelemetry spans, payload texts, events.
+
+The engine knows only the OpenTelemetry *API*. Whoever wants a record builds a private tracer provider and a sink
+(`traces.recording.open_recorder`) and injects them; without that, spans are no-ops and payloads are only hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+
+from rlm_core import semconv as sc
+from rlm_core.errors import RecordError
+
+Attribute = str | int | float | bool
+PREVIEW_CHARS = 200
+_CLIENT_KINDS = ("root_call", "sub_call")
+
+
+class Sink(Protocol):
+    """Where payloads and events go. Both calls return only when the record stands; neither ever raises."""
+
+    def payload(self, sha256: str, text: str) -> None:
+        """Store a text once per run, before any record that cites it."""
+        ...
+
+    def event(self, span_id: str, name: str, time_ns: int, attributes: Mapping[str, Attribute]) -> None:
+        """Record something that happened inside a span."""
+        ...
+
+
+def sha256_text(text: str) -> str:
+    """The hash by which a payload is named (lone surrogates allowed)."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def preview(text: str, chars: int = PREVIEW_CHARS) -> str:
+    """The first characters of a text on one line."""
+    return " ".join(text[: chars * 2].split())[:chars]
+
+
+def as_json(value: Any) -> str:
+    """Compact JSON with sorted keys, for attributes that hold a structure."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=str)
+
+
+class monotonic_clock:  # noqa: N801 - used like a function
+    """Wall-clock nanoseconds that never run backwards: the wall time at creation plus monotonic time since."""
+
+    def __init__(self) -> None:
+        self._offset = time.time_ns() - time.monotonic_ns()
+
+    def __call__(self) -> int:
+        return self._offset + time.monotonic_ns()
+
+
+class RunSpan:
+    """One open span. `end` is idempotent; attributes set after it are ignored."""
+
+    __slots__ = ("_ended", "_otel", "_recorder", "kind", "span_id")
+
+    def __init__(self, recorder: Recorder, otel: trace.Span, kind: sc.Kind) -> None:
+        self._recorder = recorder
+        self._otel = otel
+        self._ended = False
+        self.kind = kind
+        self.span_id = format(otel.get_span_context().span_id, "016x")
+
+    @property
+    def context(self) -> Any:
+        """The OpenTelemetry context in which children of this span start."""
+        return trace.set_span_in_context(self._otel)
+
+    def set(self, attributes: Mapping[str, Attribute | None]) -> None:
+        """Set attributes; None values are left out (unknown is absent, never a made-up value)."""
+        for key, value in attributes.items():
+            if value is not None:
+                self._otel.set_attribute(key, value)
+
+    def text(self, prefix: str, text: str) -> str:
+        """Store a payload and put `<prefix>.sha256/.chars/.preview` on the span; returns the hash."""
+        digest = self._recorder.payload(text)
+        self.set(
+            {prefix + ".sha256": digest, prefix + ".chars": len(text), prefix + ".preview": preview(text)}
+        )
+        return digest
+
+    def event(self, name: str, attributes: Mapping[str, Attribute]) -> None:
+        """Record something that happened inside this span, at once."""
+        self._recorder.event(self, name, attributes)
+
+    def end(self, status: sc.Status = "ok", attributes: Mapping[str, Attribute | None] | None = None) -> None:
+        """Close the span with a status."""
+        if self._ended:
+            return
+        self._ended = True
+        self.set({**(attributes or {}), sc.STATUS: status})
+        if status != "ok":
+            self._otel.set_status(trace.StatusCode.ERROR, status)
+        self._otel.end(end_time=self._recorder.clock())
+
+    def fail(self, error_type: str, message: str, status: sc.Status = "error") -> None:
+        """Close the span as failed."""
+        self.end(status, {sc.ERROR_TYPE: error_type, sc.ERROR_MESSAGE: message[:2000]})
+
+
+class Recorder:
+    """Starts spans and stores payloads for one run."""
+
+    def __init__(
+        self, tracer: trace.Tracer | None = None, sink: Sink | None = None, clock: Callable[[], int] | None = None
+    ) -> None:
+        self._tracer = tracer or trace.NoOpTracer()
+        self._records = tracer is not None
+        self._sink = sink
+        self._seen: set[str] = set()
+        self.clock = clock or monotonic_clock()
+
+    def start(
+        self, kind: sc.Kind, name: str, parent: RunSpan | None, attributes: Mapping[str, Attribute | None]
+    ) -> RunSpan:
+        """Open a span. All facts a live view needs belong into `attributes`: they are written before work begins.
+
+        Raises `RecordError` when a tracer was given but the span would not be recorded.
+        """
+        facts: dict[str, Attribute] = {sc.KIND: kind, sc.OI_KIND: sc.OI_KIND_OF[kind]}
+        facts.update({key: value for key, value in attributes.items() if value is not None})
+        otel = self._tracer.start_span(
+            name,
+            context=parent.context if parent else None,
+            kind=SpanKind.CLIENT if kind in _CLIENT_KINDS else SpanKind.INTERNAL,
+            attributes=facts,
+            start_time=self.clock(),
+        )
+        if self._records and not otel.is_recording():
+            raise RecordError("the tracer does not record spans; the run would leave no trace")
+        return RunSpan(self, otel, kind)
+
+    def payload(self, text: str) -> str:
+        """Store a text (once) and return its sha256."""
+        digest = sha256_text(text)
+        if self._sink is not None and digest not in self._seen:
+            self._sink.payload(digest, text)
+            self._seen.add(digest)
+        return digest
+
+    def event(self, span: RunSpan, name: str, attributes: Mapping[str, Attribute]) -> None:
+        """Record an event of a span at once."""
+        if self._sink is not None:
+            self._sink.event(span.span_id, name, self.clock(), attributes)
