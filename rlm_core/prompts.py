@@ -1,0 +1,114 @@
+"""What the root model is told. Short, stable, versioned; nothing here depends on the size of the corpus.
+
+The demo root reads these messages back with `parse_question`, `last_output` and `is_final_request`, so writer and
+reader stand side by side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from rlm_core.lm_handler import Message
+
+PROMPTS_VERSION: Final = "1"
+_QUESTION: Final = "# Question\n"
+_CONTEXT: Final = "\n# Context\n"
+_OUTPUT: Final = "# Output\n"
+_FINAL: Final = "# Final answer now\n"
+_BUDGET: Final = "\n# Budget\n"
+
+SYSTEM: Final = """\
+You answer a question about a context that may be far too large to read. You never see the context itself: you write \
+Python cells that run in a persistent REPL, and call a sub-model from inside the code for everything that needs \
+reading with understanding.
+
+Write one cell per turn between ```repl and ``` and stop; you then see what it printed (long output is cut in the \
+middle, the true length is said). Names in the REPL:
+- context: one text if there is one document, else a sequence of documents; documents: always the sequence. A \
+document is a str with .name; context.names, context["name"], context.search(regex), context.lines(), \
+context.chunks(n, overlap).
+- llm_query(prompt, snippet="") -> str: ask the sub-model. It sees only prompt and snippet, about 100,000 characters \
+at most.
+- llm_batch(prompts, snippets=None) -> list: many at once, in order, in parallel. Prefer it to a loop.
+- rlm_query(prompt, context=None): a child run with a REPL of its own, for parts that need their own plan.
+- A failed sub-call is a falsy SubCallError, never a str: test `if reply:` before you use it.
+- budget(): what is left. SHOW_VARS(): what is defined. numpy, pandas, scipy and sympy can be imported.
+- To end, inside a cell: FINAL(value), or FINAL_VAR("name"), or answer["content"] = value; answer["ready"] = True. \
+Text outside a cell is never an answer.
+
+A worked example, "Which contracts renew automatically?":
+```repl
+print(len(documents), [(d.name, len(d)) for d in documents[:3]], documents[0][:300])
+```
+```repl
+replies = llm_batch(["Does this contract renew automatically? Answer yes or no first, then quote the clause."] \
+* len(documents), documents)
+print(sum(not r for r in replies), replies[:3])
+```
+```repl
+FINAL([d.name for d, r in zip(documents, replies) if r and r.lower().startswith("yes")])
+```
+Look before you decide, use every document the question is about, and check a result before you give it as the answer.
+"""
+
+
+def opening(question: str, context_description: str, budget: str) -> tuple[Message, ...]:
+    """The messages a (child) run starts with."""
+    return (
+        Message("system", SYSTEM),
+        Message("user", f"{_QUESTION}{question}\n{_CONTEXT}{context_description}\n{_BUDGET}{budget}\n"),
+    )
+
+
+def cell_output(parts: Sequence[str], budget: str) -> Message:
+    """What the root sees after its cells ran (or why nothing ran)."""
+    return Message("user", _OUTPUT + "\n".join(parts) + f"\n{_BUDGET}{budget}\n")
+
+
+def final_request(reason: str) -> Message:
+    """The one extra call after a limit: asks for the best answer as plain text."""
+    return Message(
+        "user",
+        f"{_FINAL}{reason} No more cells will run. Reply with your best answer as plain text only, from what you have "
+        "seen; if you cannot answer, say in one sentence what is missing.\n",
+    )
+
+
+def parse_question(messages: Sequence[Message]) -> str:
+    """The question of a run, read back from its first user message."""
+    first = next((m.content for m in messages if m.role == "user"), "")
+    body = first.removeprefix(_QUESTION)
+    return body.split("\n" + _CONTEXT, 1)[0].strip()
+
+
+def last_output(messages: Sequence[Message]) -> str:
+    """What the last cell printed as the root was shown it, without headings; "" before the first cell."""
+    last = messages[-1].content if messages else ""
+    if not last.startswith(_OUTPUT):
+        return ""
+    return last.removeprefix(_OUTPUT).split("\n" + _BUDGET, 1)[0]
+
+
+def is_final_request(messages: Sequence[Message]) -> bool:
+    """Whether the root is being asked for its forced answer."""
+    return bool(messages) and messages[-1].content.startswith(_FINAL)
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Head and tail of a long text, with the true length said in the middle."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half:,} of {len(text):,} characters left out ...]\n{text[-half:]}"
+
+
+_FENCE_RUN: Final = re.compile(r"`{3,}|~{3,}")
+
+
+def fence(text: str, tag: str = "") -> str:
+    """A code fence longer than any fence inside the text, so that printed fences cannot end it."""
+    longest = max((len(m) for m in _FENCE_RUN.findall(text)), default=2)
+    marks = "`" * max(3, longest + 1)
+    return f"{marks}{tag}\n{text}\n{marks}"
