@@ -1,0 +1,119 @@
+"""What every reader sees of a run: `RunSummary`, `SpanRow`, and their JSON forms.
+
+A running run (read from its spool) and a stored run (read from DuckDB) give equal rows.
+Times are integer nanoseconds since the epoch, money is `Decimal` US dollars, None is "unknown".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+Tokens = dict[str, int]  # {"input", "output", "total"}
+
+
+def money_json(amount: Decimal | None) -> str | None:
+    """A plain decimal string without exponent and trailing zeros, or None for unknown."""
+    if amount is None:
+        return None
+    text = format(amount, "f")
+    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of a run list.
+
+    `status` is running, ok, error, cancelled or interrupted. `cost_usd` is None when any call's cost is unknown;
+    `known_usd` is then the lower bound and `cost_status` "unknown" or "partial". `complete` says that the run
+    closed its own record and nothing is missing in it; `problems` counts records that are missing or unreadable.
+    `started` is ISO 8601 in UTC, `seconds` wall time (of a running run: so far, None when nothing is known yet).
+    """
+
+    run_id: str
+    question: str | None
+    status: str
+    answer: str | None
+    stop_reason: str | None
+    forced: bool
+    root_model: str | None
+    sub_model: str | None
+    sub_calls: int
+    failed_sub_calls: int
+    iterations: int
+    cost_usd: Decimal | None
+    cost_status: str
+    known_usd: Decimal
+    tokens: Tokens
+    started: str
+    started_ns: int
+    seconds: float | None
+    sandbox: str | None
+    corpus_id: str | None
+    demo: bool
+    complete: bool
+    problems: int
+    spans: int
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values; money as decimal strings."""
+        out = {name: getattr(self, name) for name in RunSummary.__slots__}
+        out["cost_usd"] = money_json(self.cost_usd)
+        out["known_usd"] = money_json(self.known_usd)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRow:
+    """One span. `iteration` and `cell` are inherited from the nearest ancestor of the same (child) run.
+
+    `seq` is the number of its start record (rows are in this order). `orphan` says that `parent_id` names a
+    span that is not in the record. `classes` are billable tokens by class (input without cached ones, cached_read,
+    cache_write, output), `class_usd` their cost where the price is on the span. `response_chars` is None where
+    no response was recorded. `attributes` are all recorded attributes; of a stored run they are loaded at first use.
+    """
+
+    run_id: str
+    span_id: str
+    parent_id: str | None
+    seq: int
+    kind: str
+    name: str
+    role: str | None
+    depth: int
+    status: str
+    start_ns: int
+    end_ns: int | None
+    model: str | None
+    model_returned: str | None
+    tokens: Tokens | None
+    cost_usd: Decimal | None
+    cost_status: str | None
+    iteration: int | None
+    cell: int | None
+    call_index: int | None
+    phase: str | None
+    preview: str | None
+    orphan: bool
+    error_type: str | None
+    response_chars: int | None
+    classes: Mapping[str, int | None] = field(repr=False)
+    class_usd: Mapping[str, Decimal | None] = field(repr=False)
+    attributes: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall time, None while the span is open or when it was lost."""
+        return None if self.end_ns is None else (self.end_ns - self.start_ns) / 1e9
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of `rlmscope show` for one span (without attributes)."""
+        out = {name: getattr(self, name) for name in _SHOWN}
+        out["tokens"] = dict(self.tokens) if self.tokens is not None else None
+        out["cost_usd"] = money_json(self.cost_usd)
+        return out
+
+
+_SHOWN = tuple(name for name in SpanRow.__slots__ if name not in ("classes", "class_usd", "attributes"))
