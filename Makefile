@@ -1,0 +1,21 @@
+# Every recipe is one line; on a machine without make, type that line.
+PYTHON ?= python3
+.PHONY: app test demo check bench test-full
+
+app:
+	$(PYTHON) bootstrap.py app $(ARGS)
+
+test:
+	$(PYTHON) bootstrap.py test $(ARGS)
+
+demo:
+	$(PYTHON) bootstrap.py demo $(ARGS)
+
+check:
+	$(PYTHON) bootstrap.py check $(ARGS)
+
+bench:
+	$(PYTHON) bootstrap.py bench $(ARGS)
+
+test-full:
+	$(PYTHON) bootstrap.py test-full $(ARGS)
