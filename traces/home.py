@@ -24,7 +24,7 @@ class Home:
     root: Path
 
     @classmethod
-    def locate(cls, folder: str | os.PathLike[str] | None = None) -> Home:
+    def resolve(cls, folder: str | os.PathLike[str] | None = None) -> Home:
         """The given folder, else `$RLMSCOPE_HOME`, else the platform's user data folder; it is created, private.
 
         Raises InputError when the folder cannot be made or is not a folder.
