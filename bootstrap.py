@@ -1,9 +1,9 @@
 """Set the project up and start something: `python3 bootstrap.py NAME [ARGS]`.
 
-Needs nothing but Python 3.11. The first call makes `.venv` beside this file (or at `RLMSCOPE_VENV`) and
-installs exactly the wheels of `requirements.lock`, hashes checked; later calls find it ready. Exit code 2 means
-wrong usage, 1 that the set-up failed, else it is that of the thing started. An older Python gets one sentence,
-so this file must parse on it.
+Needs nothing but Python 3.11. The first call makes `.venv` beside this file (or at `RLMSCOPE_VENV`) from the
+wheels of `requirements.lock`, hashes checked; later calls find it ready. Exit code 2 means wrong usage, 1
+that the set-up failed, else it is that of the thing started. An older Python gets one sentence, so this file
+must parse on it.
 """
 
 import hashlib

@@ -1,0 +1,220 @@
+"""What holds for every test: no network, no keys, a home of its own, fixed examples; and the closing list.
+
+`@pytest.mark.needs("bwrap", ...)` names what a test cannot do without. A name is an entry of `NEEDS`, else a
+program on PATH. `@pytest.mark.full` keeps a test for `make test-full`. Every test that did not run is
+counted, with its reason, before pytest's closing line; with RLMSCOPE_REQUIRE_ALL=1 one that could have run on
+this kind of machine makes the whole run fail.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+FULL = os.environ.get("RLMSCOPE_FULL") == "1"
+REQUIRE_ALL = os.environ.get("RLMSCOPE_REQUIRE_ALL") == "1"
+ONLY_FULL = "long test: only in test-full"
+ELSEWHERE = "another system: "
+
+# -- no network ----------------------------------------------------------------------------------------------
+
+# Whatever a test (or something below it) asked of the network, also when the refusal was swallowed later.
+_refused: list[str] = []
+
+
+class NetworkForbidden(RuntimeError):
+    """A test tried to leave this machine. Not an OSError: no retry may take it for an outage."""
+
+
+def _is_local(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else host
+    if name in (None, "", "localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(str(name))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address.is_loopback or address.is_unspecified or bool(mapped and mapped.is_loopback)
+
+
+def _guard(event: str, args: tuple[Any, ...]) -> None:
+    """An audit hook: unlike a patched attribute it also sees calls through references taken before it."""
+    if not event.startswith("socket."):
+        return
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        sock, address = args
+        if sock.family not in (socket.AF_INET, socket.AF_INET6) or address is None:
+            return
+        host = address[0] if isinstance(address, tuple) else address
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
+        host = args[0]
+    elif event == "socket.getnameinfo":
+        host = args[0][0]
+    else:
+        return
+    if not _is_local(host):
+        _refused.append(f"{event} {host!r}")
+        raise NetworkForbidden(f"tests may not use the network: {event} {host!r}")
+
+
+sys.addaudithook(_guard)
+
+
+# -- no keys, own home ---------------------------------------------------------------------------------------
+
+_SECRETS = re.compile(
+    r".*_(API_KEY|API_BASE|API_TOKEN|AUTH_TOKEN|BASE_URL|ACCESS_KEY|ACCESS_KEY_ID|SESSION_TOKEN)|HF_TOKEN"
+    r"|(RLMSCOPE|OTEL|LITELLM|STREAMLIT)_(?!FULL$|REQUIRE_ALL$|VENV$).*",
+    re.IGNORECASE,
+)
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_NO_PROXY = "127.0.0.1,localhost,::1"
+
+
+def _settings_of_the_caller() -> list[str]:
+    return [name for name in os.environ if _SECRETS.fullmatch(name)]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before anything is imported: drop the caller's settings; send what a child process asks for nowhere."""
+    for name in _settings_of_the_caller():
+        del os.environ[name]
+    # The guard lives in this process only. A child that honours proxies meets a closed port instead.
+    os.environ.update(dict.fromkeys(_PROXIES, "http://127.0.0.1:9"), NO_PROXY=_NO_PROXY, no_proxy=_NO_PROXY)
+    settings.register_profile("rlmscope", derandomize=True, deadline=None, max_examples=500 if FULL else 100)
+    settings.load_profile("rlmscope")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shared_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A home for fixtures that outlive one test."""
+    os.environ["RLMSCOPE_HOME"] = str(tmp_path_factory.mktemp("rlmscope-home"))
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A home of the test's own, no settings left by others, and a failure for any refused connection."""
+    for name in _settings_of_the_caller():
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RLMSCOPE_HOME", str(tmp_path / "rlmscope-home"))
+    _refused.clear()
+    yield
+    if _refused:
+        pytest.fail("the network was asked for: " + "; ".join(_refused))
+
+
+@pytest.fixture
+def refused_connections() -> Iterator[list[str]]:
+    """For tests of the guard: what was refused so far, which then does not fail the test."""
+    yield _refused
+    _refused.clear()
+
+
+# -- what cannot run here ------------------------------------------------------------------------------------
+
+
+def _on_path(*names: str, package: str = "") -> Callable[[], str | None]:
+    hint = f" (Debian: apt install {package})" if package else ""
+    return lambda: None if any(map(shutil.which, names)) else f"not on PATH{hint}"
+
+
+def _bwrap() -> str | None:
+    missing = _on_path("bwrap", package="bubblewrap")()
+    if missing:
+        return missing
+    done = subprocess.run(
+        ["bwrap", "--ro-bind", "/", "/", "true"], capture_output=True, text=True, check=False
+    )
+    return f"cannot start a sandbox here: {done.stderr.strip()}" if done.returncode else None
+
+
+def _module(name: str) -> Callable[[], str | None]:
+    return lambda: None if importlib.util.find_spec(name) else f"this Python has no {name}"
+
+
+def _system(*platforms: str) -> Callable[[], str | None]:
+    return lambda: None if sys.platform in platforms else f"this is {sys.platform}"
+
+
+# Each value answers None when the thing is there, else why not.
+NEEDS: dict[str, Callable[[], str | None]] = {
+    "bwrap": _bwrap,
+    "chromium": _on_path("chromium", "chromium-browser", "google-chrome", package="chromium"),
+    "ensurepip": _module("ensurepip"),
+    "git": _on_path("git", package="git"),
+    "linux": _system("linux"),
+    "macos": _system("darwin"),
+    "make": _on_path("make", package="make"),
+    "posix": lambda: None if os.name == "posix" else f"this is {sys.platform}",
+    "windows": _system("win32"),
+}
+_SYSTEMS = ("linux", "macos", "posix", "windows")
+
+
+@cache
+def _lacking(name: str) -> str | None:
+    """Why a need is not met here, as one line; None when it is."""
+    why = NEEDS.get(name, _on_path(name))()
+    if why is None:
+        return None
+    return f"{ELSEWHERE}needs {name}, {why}" if name in _SYSTEMS else f"needs {name}: {why}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, with the reason that the closing list counts, what is long or lacks something."""
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            if why := _lacking(name):
+                pytest.skip(why)
+    if not FULL and item.get_closest_marker("full"):
+        pytest.skip(ONLY_FULL)
+
+
+def _not_run(reporter: Any) -> Counter[str]:
+    """Reason -> number of tests, of everything that was skipped, by whatever means."""
+    reasons: Counter[str] = Counter()
+    for report in reporter.stats.get("skipped", ()):
+        where = report.longrepr
+        reasons[str(where[2] if isinstance(where, tuple) else where).removeprefix("Skipped: ")] += 1
+    return reasons
+
+
+def _could_have_run(reasons: Counter[str]) -> int:
+    return sum(n for why, n in reasons.items() if why != ONLY_FULL and not why.startswith(ELSEWHERE))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """With RLMSCOPE_REQUIRE_ALL=1 an absence is a failure. Only the process that reports decides."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if REQUIRE_ALL and reporter and exitstatus == 0 and _could_have_run(_not_run(reporter)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The counted list of what did not run and why."""
+    reasons = _not_run(terminalreporter)
+    terminalreporter.section("not run")
+    if not reasons:
+        terminalreporter.write_line("Every test ran.")
+        return
+    terminalreporter.write_line(f"{reasons.total()} tests did not run:")
+    for why, number in reasons.most_common():
+        terminalreporter.write_line(f"{number:>6}  {why}")
+    if REQUIRE_ALL and (missing := _could_have_run(reasons)):
+        terminalreporter.write_line(f"RLMSCOPE_REQUIRE_ALL=1: {missing} of them fail this run.", red=True)
