@@ -29,7 +29,9 @@ class Home:
 
         Raises InputError when the folder cannot be made or is not a folder.
         """
-        chosen = folder or os.environ.get(ENVIRONMENT) or platformdirs.user_data_path("rlmscope", appauthor=False)
+        chosen = (
+            folder or os.environ.get(ENVIRONMENT) or platformdirs.user_data_path("rlmscope", appauthor=False)
+        )
         home = cls(Path(chosen).expanduser().absolute())
         home.create()
         return home
@@ -40,7 +42,9 @@ class Home:
             for folder in (self.root, self.spool, self.corpora):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"The home folder {self.root} cannot be used: {error.strerror or error}.") from error
+            raise InputError(
+                f"The home folder {self.root} cannot be used: {error.strerror or error}."
+            ) from error
 
     @property
     def store(self) -> Path:

@@ -26,10 +26,11 @@ def money_json(amount: Decimal | None) -> str | None:
 class RunSummary:
     """One line of a run list.
 
-    `status` is running, ok, error, cancelled or interrupted. `cost_usd` is None when any call's cost is unknown;
-    `known_usd` is then the lower bound and `cost_status` "unknown" or "partial". `complete` says that the run
-    closed its own record and nothing is missing in it; `problems` counts records that are missing or unreadable.
-    `started` is ISO 8601 in UTC, `seconds` wall time (of a running run: so far, None when nothing is known yet).
+    `status` is running, ok, error, cancelled or interrupted. `cost_usd` is None when any call's cost is
+    unknown; `known_usd` is then the lower bound and `cost_status` "unknown" or "partial". `complete` says that
+    the run closed its own record and nothing is missing in it; `problems` counts records that are missing,
+    unreadable or unusable. `started` is ISO 8601 in UTC ("" when not recorded), `seconds` wall time up to the
+    last thing recorded.
     """
 
     run_id: str
@@ -49,13 +50,15 @@ class RunSummary:
     tokens: Tokens
     started: str
     started_ns: int
-    seconds: float | None
+    seconds: float
     sandbox: str | None
     corpus_id: str | None
     demo: bool
     complete: bool
     problems: int
     spans: int
+    trace_id: str | None
+    engine_version: str | None
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; money as decimal strings."""
@@ -70,9 +73,9 @@ class SpanRow:
     """One span. `iteration` and `cell` are inherited from the nearest ancestor of the same (child) run.
 
     `seq` is the number of its start record (rows are in this order). `orphan` says that `parent_id` names a
-    span that is not in the record. `classes` are billable tokens by class (input without cached ones, cached_read,
-    cache_write, output), `class_usd` their cost where the price is on the span. `response_chars` is None where
-    no response was recorded. `attributes` are all recorded attributes; of a stored run they are loaded at first use.
+    span that is not in the record. `tokens["input"]` includes `cached_read` and `cache_write`. `response_chars`
+    is None where no response was recorded. `attributes` are all recorded attributes; those of a stored run are
+    loaded at first use.
     """
 
     run_id: str
@@ -99,8 +102,8 @@ class SpanRow:
     orphan: bool
     error_type: str | None
     response_chars: int | None
-    classes: Mapping[str, int | None] = field(repr=False)
-    class_usd: Mapping[str, Decimal | None] = field(repr=False)
+    cached_read: int | None
+    cache_write: int | None
     attributes: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -116,4 +119,4 @@ class SpanRow:
         return out
 
 
-_SHOWN = tuple(name for name in SpanRow.__slots__ if name not in ("classes", "class_usd", "attributes"))
+_SHOWN = tuple(name for name in SpanRow.__slots__ if name != "attributes")

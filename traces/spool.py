@@ -149,19 +149,19 @@ class SpoolReader:
         with self.path.open("rb", buffering=0) as file:
             file.seek(self.offset)
             parts: list[bytes] = []
+            length = 0
             while chunk := file.read(_CHUNK):
                 *complete, rest = chunk.split(b"\n")
                 for piece in complete:
-                    parts.append(piece)
-                    yield self._line(parts, 1)
-                    parts = []
-                if rest:
-                    parts.append(rest)
-            if final and parts:
-                yield self._line(parts, 0)
+                    yield self._line([*parts, piece], length + len(piece), 1)
+                    parts, length = [], 0
+                length += len(rest)
+                # a file without line ends must not fill the memory: such a line only counts
+                parts = [*parts, rest] if length < MAX_RECORD_BYTES else []
+            if final and length:
+                yield self._line(parts, length, 0)
 
-    def _line(self, parts: list[bytes], newline: int) -> Line:
-        length = sum(map(len, parts))
+    def _line(self, parts: list[bytes], length: int, newline: int) -> Line:
         record = decode(b"".join(parts)) if length < MAX_RECORD_BYTES else None
         if self._version is None:
             self._version = self._declared_version(record)

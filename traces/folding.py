@@ -1,0 +1,283 @@
+"""Spool records -> span rows. The ingester and the live reader both use it, so both see the same rows.
+
+Records are untrusted: whatever cannot be used is left out and counted in `problems`, nothing raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.telemetry import sha256_text
+from traces.facts import LARGEST, Facts
+from traces.rows import SpanRow
+from traces.spool import Line, Record, payload_text
+
+_END_STATUSES: Final = ("ok", "error", "cancelled", "lost")
+_RUN_STATUSES: Final = ("ok", "error", "cancelled")
+_ROLES: Final = {"root_call": "root", "sub_call": "sub"}
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadPlace:
+    """Where a payload's record stands in its spool, and how long its text is."""
+
+    offset: int
+    length: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened inside a span."""
+
+    span_id: str
+    seq: int
+    name: str
+    time_ns: int
+    attributes: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Span:
+    seq: int
+    span_id: str
+    parent_id: str | None
+    kind: str
+    name: str
+    start_ns: int
+    attributes: dict[str, Any]
+    end_ns: int | None = None
+    status: str | None = None
+
+
+@dataclass(slots=True)
+class Header:
+    """What the first record says about the run's process."""
+
+    trace_id: str | None = None
+    started_ns: int | None = None
+    pid: int | None = None
+    host: str | None = None
+    engine_version: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class _Unusable(Exception):
+    """This record cannot be used."""
+
+
+class Fold:
+    """Takes the lines of one spool in order; gives its spans, payload places and events at any time."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.header = Header()
+        self.payloads: dict[str, PayloadPlace] = {}
+        self.events: list[Event] = []
+        self.final_status: str | None = None
+        self.last_ns: int | None = None  # the latest time in any record
+        self._spans: dict[str, _Span] = {}
+        self._next_seq = 0
+        self._unreadable = 0  # lines since the last readable record
+        self._missing = 0  # records that the writer numbered and that are not there
+        self._unwritten = 0  # records that the writer says it could not write
+        self._rejected = 0
+
+    def feed(self, line: Line) -> str | None:
+        """Take one line. For a payload that is new to the run its text is returned."""
+        record = line.record
+        if record is None:
+            self._unreadable += 1
+            return None
+        seq = record["seq"]
+        if seq < self._next_seq or self.final_status is not None:
+            self._rejected += 1
+            return None
+        # an unreadable line is the very record whose number is missing
+        self._missing += max(seq - self._next_seq, self._unreadable)
+        self._next_seq, self._unreadable = seq + 1, 0
+        try:
+            return self._take(record, line)
+        except _Unusable:
+            self._rejected += 1
+            return None
+
+    @property
+    def problems(self) -> int:
+        """Records that are missing, unreadable or unusable (without unusable facts of spans, see `span_rows`)."""
+        return max(self._missing + self._unreadable, self._unwritten) + self._rejected
+
+    def span_rows(self, *, alive: bool) -> tuple[tuple[SpanRow, ...], int]:
+        """All spans in seq order, and the number of problems with them included.
+
+        Open spans are `running` while the run's process lives (`alive`) and `lost` when it is gone.
+        """
+        unusable = 0
+        rows: dict[str, SpanRow] = {}
+        for span in self._spans.values():
+            facts = Facts(span.attributes)
+            parent = rows.get(span.parent_id) if span.parent_id is not None else None
+            rows[span.span_id] = self._row(span, facts, parent, alive)
+            unusable += facts.unusable
+        return tuple(rows.values()), self.problems + unusable
+
+    def _row(self, span: _Span, facts: Facts, parent: SpanRow | None, alive: bool) -> SpanRow:
+        # a span belongs to its parent's iteration and cell unless it says otherwise; below a run both start anew
+        same_run = parent if parent is not None and parent.kind != "run" else None
+        depth, iteration, cell = facts.count(sc.DEPTH), facts.count(sc.ITERATION), facts.count(sc.CELL)
+        if depth is None:
+            depth = parent.depth if parent is not None else 0
+        if same_run is not None:
+            iteration = same_run.iteration if iteration is None else iteration
+            cell = same_run.cell if cell is None else cell
+        role = facts.text(sc.ROLE)
+        cost_usd, cost_status = facts.cost()
+        if cost_status is None and span.kind in _ROLES:
+            cost_status = "unknown"
+        return SpanRow(
+            run_id=self.run_id,
+            span_id=span.span_id,
+            parent_id=span.parent_id,
+            seq=span.seq,
+            kind=span.kind,
+            name=span.name,
+            role=role if role in ("root", "sub") else _ROLES.get(span.kind),
+            depth=depth,
+            status=span.status or ("running" if alive else "lost"),
+            start_ns=span.start_ns,
+            end_ns=span.end_ns,
+            model=facts.text(sc.REQUEST_MODEL) or facts.text(sc.OI_MODEL),
+            model_returned=facts.text(sc.RESPONSE_MODEL),
+            tokens=facts.tokens(),
+            cost_usd=cost_usd,
+            cost_status=cost_status,
+            iteration=iteration,
+            cell=cell,
+            call_index=facts.count(sc.CALL_INDEX),
+            phase=facts.text(sc.PHASE),
+            preview=facts.preview(span.kind),
+            orphan=span.parent_id is not None and span.parent_id not in self._spans,
+            error_type=facts.text(sc.ERROR_TYPE),
+            response_chars=facts.count(sc.RESPONSE + ".chars"),
+            cached_read=facts.count(sc.USAGE_CACHE_READ),
+            cache_write=facts.count(sc.USAGE_CACHE_WRITE),
+            attributes=span.attributes,
+        )
+
+    def _take(self, record: Record, line: Line) -> str | None:
+        kind = record["kind"]
+        if kind == "b":
+            return self._payload(record, line)
+        take = {"run": self._run, "s": self._start, "e": self._end, "ev": self._event, "fin": self._fin}.get(
+            kind
+        )
+        if take is None:
+            raise _Unusable
+        take(record)
+        return None
+
+    def _run(self, record: Record) -> None:
+        if record["seq"] != 0 or record.get("run_id") != self.run_id:
+            raise _Unusable
+        self.header = Header(
+            trace_id=_optional_text(record, "trace_id"),
+            started_ns=self._time(record, "started_ns"),
+            pid=_optional_count(record, "pid"),
+            host=_optional_text(record, "host"),
+            engine_version=_optional_text(record, "engine_version"),
+            facts=_attributes(record.get("facts", {})),
+        )
+
+    def _start(self, record: Record) -> None:
+        span_id, parent_id = _text(record, "span_id"), _optional_text(record, "parent_id")
+        kind, name = record.get("span_kind"), _text(record, "name")
+        attributes = _attributes(record.get("a", {}))
+        if span_id in self._spans or kind not in sc.KINDS:
+            raise _Unusable
+        start = self._time(record, "t")
+        self._spans[span_id] = _Span(record["seq"], span_id, parent_id, kind, name, start, attributes)
+
+    def _end(self, record: Record) -> None:
+        span = self._spans.get(_text(record, "span_id"))
+        status, attributes = record.get("status"), _attributes(record.get("a", {}))
+        if span is None or span.status is not None or status not in _END_STATUSES:
+            raise _Unusable
+        end = self._time(record, "t")
+        span.status, span.end_ns = status, max(end, span.start_ns)
+        span.attributes = {**span.attributes, **attributes}
+        if end < span.start_ns:
+            self._rejected += 1  # time ran backwards: the span is kept with no duration
+
+    def _event(self, record: Record) -> None:
+        span_id, name = _text(record, "span_id"), _text(record, "name")
+        attributes = _attributes(record.get("a", {}))
+        self.events.append(Event(span_id, record["seq"], name, self._time(record, "t"), attributes))
+
+    def _payload(self, record: Record, line: Line) -> str | None:
+        sha256, text = _text(record, "sha256"), payload_text(record)
+        if text is None or sha256_text(text) != sha256:
+            raise _Unusable
+        if sha256 in self.payloads:
+            return None
+        self.payloads[sha256] = PayloadPlace(line.offset, line.length, len(text))
+        return printable(text)
+
+    def _fin(self, record: Record) -> None:
+        status, unwritten = record.get("status"), record.get("problems", 0)
+        if status not in _RUN_STATUSES or type(unwritten) is not int or not 0 <= unwritten < LARGEST:
+            raise _Unusable
+        self._time(record, "t")
+        self.final_status = status
+        self._unwritten = unwritten
+
+    def _time(self, record: Record, key: str) -> int:
+        value = record.get(key)
+        if type(value) is not int or not 0 <= value < LARGEST:
+            raise _Unusable
+        self.last_ns = value if self.last_ns is None else max(self.last_ns, value)
+        return value
+
+
+def printable(text: str) -> str:
+    """The text with lone surrogates as backslash escapes: they can be neither stored nor printed."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _text(record: Record, key: str) -> str:
+    value = record.get(key)
+    if not isinstance(value, str):
+        raise _Unusable
+    return printable(value)
+
+
+def _optional_text(record: Record, key: str) -> str | None:
+    return None if record.get(key) is None else _text(record, key)
+
+
+def _optional_count(record: Record, key: str) -> int | None:
+    value = record.get(key)
+    if value is not None and (type(value) is not int or not 0 <= value < LARGEST):
+        raise _Unusable
+    return value
+
+
+def _attributes(raw: object) -> dict[str, Any]:
+    """Attributes as OpenTelemetry allows them: scalars and flat lists of scalars under string keys."""
+    if not isinstance(raw, Mapping):
+        raise _Unusable
+    return {printable(key): _value(value) for key, value in raw.items()}
+
+
+def _value(value: object) -> object:
+    if isinstance(value, str):
+        return printable(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
+        return [printable(item) if isinstance(item, str) else item for item in value]
+    raise _Unusable

@@ -1,0 +1,88 @@
+"""Numbered steps that bring a store's schema up to date, each applied once and in one transaction.
+
+Steps are never changed once released; a new need is a new step. Throwing the file away and rebuilding it from the
+spools is always possible too. Big tables carry no index: runs are appended whole, so min-max statistics on
+`run_id` are enough, and an index would be loaded at every opening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rlm_core.errors import RecordError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Step = Callable[["DuckDBPyConnection"], None]
+
+_FIRST_SCHEMA = (
+    "CREATE TABLE meta (key VARCHAR, value VARCHAR)",
+    """CREATE TABLE spool_file (
+        name VARCHAR, run_id VARCHAR, bytes BIGINT)""",
+    """CREATE TABLE run (
+        run_id VARCHAR, question VARCHAR, status VARCHAR, answer VARCHAR, stop_reason VARCHAR, forced BOOLEAN,
+        root_model VARCHAR, sub_model VARCHAR, sub_calls BIGINT, failed_sub_calls BIGINT, iterations BIGINT,
+        cost_usd DECIMAL(38,18), cost_status VARCHAR, known_usd DECIMAL(38,18),
+        tok_input HUGEINT, tok_output HUGEINT, started VARCHAR, started_ns BIGINT, seconds DOUBLE,
+        sandbox VARCHAR, corpus_id VARCHAR, demo BOOLEAN, complete BOOLEAN, problems BIGINT, spans BIGINT,
+        trace_id VARCHAR, engine_version VARCHAR, pid BIGINT, host VARCHAR, facts JSON)""",
+    """CREATE TABLE span (
+        run_id VARCHAR, span_id VARCHAR, parent_id VARCHAR, seq BIGINT, kind VARCHAR, name VARCHAR, role VARCHAR,
+        depth BIGINT, status VARCHAR, start_ns BIGINT, end_ns BIGINT, model VARCHAR, model_returned VARCHAR,
+        tok_input BIGINT, tok_output BIGINT, cost_usd DECIMAL(38,18), cost_status VARCHAR,
+        iteration BIGINT, cell BIGINT, call_index BIGINT, phase VARCHAR, preview VARCHAR, orphan BOOLEAN,
+        error_type VARCHAR, response_chars BIGINT, cached_read BIGINT, cache_write BIGINT,
+        class_input BIGINT, class_cached_read BIGINT, class_cache_write BIGINT, class_output BIGINT,
+        usd_input DECIMAL(38,18), usd_cached_read DECIMAL(38,18), usd_cache_write DECIMAL(38,18),
+        usd_output DECIMAL(38,18), attrs JSON)""",
+    """CREATE TABLE span_event (
+        run_id VARCHAR, span_id VARCHAR, seq BIGINT, name VARCHAR, time_ns BIGINT, attrs JSON)""",
+    "CREATE TABLE payload (run_id VARCHAR, sha256 VARCHAR, chars BIGINT, text VARCHAR)",
+    "INSERT INTO meta VALUES ('format', 'rlmscope-store')",
+)
+
+
+def _create_tables(con: DuckDBPyConnection) -> None:
+    for statement in _FIRST_SCHEMA:
+        con.execute(statement).fetchall()
+
+
+#: Number -> (name, step). Numbers start at 1 and have no gaps.
+MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {1: ("first schema", _create_tables)}
+
+
+def schema_version(con: DuckDBPyConnection) -> int:
+    """The number of the last applied step, 0 for an empty file.
+
+    Raises RecordError when the file holds other tables than ours, or a schema newer than this program.
+    """
+    tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if not tables:
+        return 0
+    if "migration" not in tables:
+        raise RecordError("The store file is a DuckDB database of something else; it is left alone.")
+    (number,) = con.execute("SELECT max(number) FROM migration").fetchall()[0]
+    newest = max(MIGRATIONS)
+    if (number or 0) > newest:
+        raise RecordError(
+            f"The store was written by a newer version (schema {number}, this program knows {newest}); "
+            "it is left alone. Update the program, or use another home folder."
+        )
+    return number or 0
+
+
+def migrate(con: DuckDBPyConnection) -> None:
+    """Apply the missing steps. Raises RecordError as `schema_version` does."""
+    for number in range(schema_version(con) + 1, max(MIGRATIONS) + 1):
+        name, step = MIGRATIONS[number]
+        con.begin()
+        try:
+            con.execute("CREATE TABLE IF NOT EXISTS migration (number INTEGER, name VARCHAR)").fetchall()
+            step(con)
+            con.execute("INSERT INTO migration VALUES (?, ?)", [number, name]).fetchall()
+        except BaseException:
+            con.rollback()
+            raise
+        con.commit()

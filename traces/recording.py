@@ -1,0 +1,233 @@
+"""Recording one run: OpenTelemetry spans, payloads and events, each in the spool before the work goes on.
+
+The tracer provider is private and independent of `OTEL_*` variables and of the surrounding application. What was
+recorded survives the death of the process; a power cut may lose the last seconds unless `fsync` is on.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+import rlm_core
+from rlm_core import semconv as sc
+from rlm_core.errors import RecordError
+from rlm_core.telemetry import Attribute, Recorder, monotonic_clock
+from traces.home import Home
+from traces.locks import FileLock
+from traces.spool import FORMAT, SpoolWriter
+from traces.user_log import deleted_runs
+
+_UNLIMITED = SpanLimits.UNSET
+_LIMITS = SpanLimits(
+    max_attributes=_UNLIMITED,
+    max_span_attributes=1024,
+    max_span_attribute_length=_UNLIMITED,
+    max_attribute_length=_UNLIMITED,
+    max_events=128,
+    max_links=128,
+    max_event_attributes=128,
+    max_link_attributes=128,
+)
+
+
+class SpoolSpanProcessor(SpanProcessor):
+    """Writes a record when a span starts and one when it ends. Never raises."""
+
+    def __init__(self, writer: SpoolWriter) -> None:
+        self._writer = writer
+        self._started: dict[int, Mapping[str, Any]] = {}  # attributes of open spans as they were written
+        self._known: set[int] = set()
+
+    def on_start(self, span: Span, parent_context: object = None) -> None:
+        """Record a span with the attributes it was created with."""
+        context = span.get_span_context()
+        assert context is not None  # the SDK gives every span of a tracer one
+        parent = span.parent
+        # an application's own active span is no part of the run: its children would hang on a parent nobody recorded
+        parent_id = parent.span_id if parent is not None and parent.span_id in self._known else None
+        attributes = dict(span.attributes or {})
+        self._known.add(context.span_id)
+        self._started[context.span_id] = attributes
+        self._writer.write(
+            {
+                "kind": "s",
+                "span_id": format(context.span_id, "016x"),
+                "parent_id": None if parent_id is None else format(parent_id, "016x"),
+                "span_kind": attributes.get(sc.KIND),
+                "name": span.name,
+                "t": span.start_time,
+                "a": attributes,
+            }
+        )
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Record the end of a span with what was set since its start."""
+        context = span.get_span_context()
+        assert context is not None
+        before = self._started.pop(context.span_id, {})
+        attributes = dict(span.attributes or {})
+        status = attributes.pop(sc.STATUS, "ok" if span.status.is_ok else "error")
+        changed = {
+            key: value for key, value in attributes.items() if key not in before or before[key] != value
+        }
+        self._writer.write(
+            {
+                "kind": "e",
+                "span_id": format(context.span_id, "016x"),
+                "t": span.end_time,
+                "status": status,
+                "a": changed,
+            }
+        )
+
+
+class _SpoolSink:
+    """Payloads and events of `rlm_core.telemetry.Sink`."""
+
+    def __init__(self, writer: SpoolWriter) -> None:
+        self._writer = writer
+
+    def payload(self, sha256: str, text: str) -> None:
+        self._writer.write({"kind": "b", "sha256": sha256, "text": text})
+
+    def event(self, span_id: str, name: str, time_ns: int, attributes: Mapping[str, Attribute]) -> None:
+        self._writer.write(
+            {"kind": "ev", "span_id": span_id, "name": name, "t": time_ns, "a": dict(attributes)}
+        )
+
+
+class _OneTrace(IdGenerator):
+    """Ids of a given generator, with one trace id for the whole run."""
+
+    def __init__(self, ids: IdGenerator) -> None:
+        self._ids = ids
+        self.trace_id = ids.generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        return self._ids.generate_span_id()
+
+    def generate_trace_id(self) -> int:
+        return self.trace_id
+
+
+class Recording:
+    """The record of one run while it is made. A context manager: leaving it closes the record.
+
+    `recorder` is what the engine writes to; `problems` counts records that could not be written so far.
+    """
+
+    def __init__(
+        self, home: Home, run_id: str, recorder: Recorder, writer: SpoolWriter, alive: FileLock
+    ) -> None:
+        self.run_id = run_id
+        self.recorder = recorder
+        self.spool_path = home.spool_file(run_id)
+        self._lock_path = home.liveness_lock(run_id)
+        self._writer = writer
+        self._alive = alive
+
+    @property
+    def problems(self) -> int:
+        """How many records could not be written."""
+        return self._writer.problems
+
+    def close(self, status: str) -> None:
+        """Write the final record (`status`: ok, error or cancelled) and give up the liveness lock. Idempotent."""
+        if not self._alive.held:
+            return
+        self._writer.finish(self.recorder.clock(), status)
+        self._alive.release()
+        # the file has done its duty; where it cannot be removed, its free lock says the same
+        try:
+            self._lock_path.unlink(missing_ok=True)
+        except OSError:
+            return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close("ok")
+        else:
+            self.close("error" if issubclass(kind, Exception) else "cancelled")
+
+
+def open_recording(
+    home: Home,
+    run_id: str,
+    facts: Mapping[str, Attribute],
+    *,
+    fsync: bool = False,
+    id_generator: IdGenerator | None = None,
+    clock: Callable[[], int] | None = None,
+) -> Recording:
+    """Create the spool of a run and hold its liveness lock until the recording is closed.
+
+    `facts` are attributes known before the first span (model ids, corpus, ...), `clock` gives nanoseconds since the
+    epoch. `fsync` sees each record to the disk. Raises RecordError when the run id was used before or the file
+    cannot be made.
+    """
+    ids = _OneTrace(id_generator or RandomIdGenerator())
+    now = clock or monotonic_clock()
+    alive, writer = _open_files(home, run_id, fsync)
+    writer.write(
+        {
+            "format": FORMAT,
+            "v": sc.RECORD_VERSION,
+            "kind": "run",
+            "run_id": run_id,
+            "trace_id": format(ids.trace_id, "032x"),
+            "started_ns": now(),
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "engine_version": rlm_core.__version__,
+            "facts": dict(facts),
+        }
+    )
+    provider = TracerProvider(
+        sampler=ALWAYS_ON,
+        resource=Resource({}),
+        shutdown_on_exit=False,
+        id_generator=ids,
+        span_limits=_LIMITS,
+        meter_provider=NoOpMeterProvider(),
+    )
+    # OTEL_SDK_DISABLED of a foreign set-up would empty the record; there is no public way to say so
+    provider._disabled = False
+    provider.add_span_processor(SpoolSpanProcessor(writer))
+    recorder = Recorder(provider.get_tracer("rlmscope", rlm_core.__version__), _SpoolSink(writer), now)
+    return Recording(home, run_id, recorder, writer, alive)
+
+
+def _open_files(home: Home, run_id: str, fsync: bool) -> tuple[FileLock, SpoolWriter]:
+    """Lock first, spool second: a spool that can be seen has a living owner, or its owner is gone for good."""
+    home.create()
+    alive = FileLock(home.liveness_lock(run_id))
+    used = RecordError(f"The run id {run_id} is already in use; a run id is never used twice.")
+    if run_id in deleted_runs(home) or home.spool_file(run_id).exists():
+        raise used
+    try:
+        if not alive.try_acquire(exclusive_file=True):
+            raise used
+        return alive, SpoolWriter(home.spool_file(run_id), fsync=fsync)
+    except FileExistsError:
+        alive.release()
+        raise used from None
+    except OSError as error:
+        alive.release()
+        raise RecordError(
+            f"The record of the run cannot be started in {home.spool}: {error.strerror}."
+        ) from error

@@ -1,0 +1,142 @@
+"""Finding and loading runs: stored ones from the store, others from their spools, never both for one run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlm_core.errors import InputError, RecordError
+from traces.home import Home, is_run_id
+from traces.rows import RunSummary, SpanRow
+from traces.view import RunView, SpoolRun, StoreSource
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Warn = Callable[[str], None]
+_LISTED = 8  # candidates in an error message
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The store with every closed run in it (`con`, None when there is none to be had), and the run ids that must
+    be read from their spools instead."""
+
+    con: DuckDBPyConnection | None
+    spools: tuple[str, ...]
+
+
+@contextmanager
+def current(home: Home, warn: Warn | None = None) -> Iterator[Current]:
+    """Take closed runs in and open the store for a moment. `warn` is told what could not be taken in.
+
+    Raises RecordError when the store is unreadable or newer than this program.
+    """
+    from traces import store
+
+    with store.GATE, ExitStack() as stack:
+        yield _enter(home, stack, warn or logging.getLogger(__name__).warning)
+
+
+def _enter(home: Home, stack: ExitStack, say: Warn) -> Current:
+    from traces import ingest, store
+
+    deadline = time.monotonic() + store.PATIENCE
+    try:
+        con = stack.enter_context(store.reader(home, deadline))
+        found = ingest.survey(home, con)
+        if found.settled and ingest.is_current(con):
+            return Current(con, tuple(found.open))
+        stack.close()
+        for notice in ingest.take_in_all(home, deadline).notices:
+            say(notice)
+        con = stack.enter_context(store.reader(home, time.monotonic() + store.PATIENCE))
+        return Current(con, tuple(ingest.survey(home, con).readable))
+    except store.StoreBusy as busy:
+        stack.close()
+        say(f"{busy} Runs are read from their spools instead.")
+        return Current(None, tuple(ingest.survey(home, None).readable))
+
+
+def list_runs(home: Home, limit: int | None = None, *, warn: Warn | None = None) -> list[RunSummary]:
+    """All runs, newest first: stored ones and running ones. `limit` is the most that come back."""
+    from traces import store
+
+    with current(home, warn) as now:
+        stored: list[RunSummary] = []
+        if now.con is not None:
+            stored = store.read_summaries(now.con, None if limit is None else limit + len(now.spools))
+    summaries = [run for run in stored if run.run_id not in now.spools]
+    summaries.extend(view.summary for view in spool_views(home, now.spools, warn))
+    summaries.sort(key=lambda run: (run.started_ns, run.run_id), reverse=True)
+    return summaries[:limit]
+
+
+def spool_views(home: Home, run_ids: Iterable[str], warn: Warn | None) -> Iterator[RunView]:
+    """Views of runs read from their spools; one that cannot be read is named to `warn`."""
+    say = warn or logging.getLogger(__name__).warning
+    for run_id in run_ids:
+        try:
+            yield SpoolRun(home, run_id).poll()
+        except RecordError as error:
+            say(str(error))
+
+
+def resolve_run(home: Home, ref: str, *, warn: Warn | None = None) -> str:
+    """A full run id from a full id, a unique prefix, or "last" (the one that started last).
+
+    Raises InputError when none or several fit; the message lists candidates.
+    """
+    from traces import store
+
+    if ref == "last":
+        newest = list_runs(home, 1, warn=warn)
+        if newest:
+            return newest[0].run_id
+        raise InputError("There are no runs yet.")
+    with current(home, warn) as now:
+        fits = set(store.run_ids(now.con, ref)) if now.con is not None else set()
+    fits.update(run_id for run_id in now.spools if run_id.startswith(ref))
+    if ref in fits:
+        return ref
+    return _the_one(sorted(fits), ref, "run")
+
+
+def _the_one(fits: list[str], ref: str, what: str) -> str:
+    if len(fits) == 1 and ref:
+        return fits[0]
+    if not fits:
+        raise InputError(f"There is no {what} whose id begins with {ref[:100]!r}.")
+    more = f" and {len(fits) - _LISTED} more" if len(fits) > _LISTED else ""
+    raise InputError(f"{ref[:100]!r} fits several {what}s: {', '.join(fits[:_LISTED])}{more}.")
+
+
+def load_run(home: Home, run_id: str, *, warn: Warn | None = None) -> RunView:
+    """One run, by its full id: from the store when it is closed, from its spool while it is open.
+
+    Raises InputError when there is no such run, RecordError when its record cannot be read.
+    """
+    from traces import store
+
+    with current(home, warn) as now:
+        if now.con is not None and run_id not in now.spools:
+            found = store.read_summaries(now.con, run_id=run_id)
+            if found:
+                source = StoreSource(home, run_id)
+                spans = store.read_spans(now.con, run_id, source.attributes_of)
+                return RunView(found[0], spans, False, source)
+    if run_id not in now.spools or not is_run_id(run_id):
+        raise InputError(f"There is no run {run_id[:100]!r}.")
+    return SpoolRun(home, run_id).poll()
+
+
+def resolve_span(view: RunView, ref: str) -> SpanRow:
+    """A span from a full id or a unique prefix. Raises InputError when none or several fit, listing candidates."""
+    if ref in view.by_id:
+        return view.by_id[ref]
+    fits = [span_id for span_id in view.by_id if span_id.startswith(ref)]
+    return view.by_id[_the_one(fits, ref, "span")]

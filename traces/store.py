@@ -1,0 +1,241 @@
+"""The DuckDB file: short connections, one at a time in a process, and rows in and out of its tables.
+
+The file is an index over the spools. A process that has it open must never touch it with Python file I/O: closing
+any other descriptor of it would silently drop the lock that DuckDB holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from rlm_core import semconv as sc
+from rlm_core.errors import RecordError
+from traces.facts import class_costs, class_tokens, token_counts
+from traces.folding import Event, Header
+from traces.home import Home
+from traces.locks import FileLock, pauses
+from traces.migrations import migrate
+from traces.rows import RunSummary, SpanRow
+
+#: Serialises every use of DuckDB in this process: it refuses a read-only and a writing connection side by side.
+GATE = threading.RLock()
+PATIENCE: Final = 5.0  # seconds to wait for a store that others use
+_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "storage_compatibility_version": "v1.5.0",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+TABLES: Final = ("run", "span", "span_event", "payload", "spool_file")
+_SUMMARY: Final = tuple(name for name in RunSummary.__slots__ if name != "tokens")
+_SPAN: Final = tuple(name for name in SpanRow.__slots__ if name not in ("tokens", "attributes"))
+
+
+class StoreBusy(RecordError):
+    """Another program has the store open for longer than we wait."""
+
+
+@contextmanager
+def reader(home: Home, deadline: float) -> Iterator[DuckDBPyConnection | None]:
+    """A read-only connection for a moment, or None when there is no store yet.
+
+    Waits for writers until `deadline` (of `time.monotonic`); raises StoreBusy after it, RecordError for a file
+    that cannot be read.
+    """
+    with GATE:
+        con = _open(home.store, deadline, read_only=True, before=lambda: _let_ingesters_pass(home, deadline))
+        if con is None:
+            yield None
+            return
+        with _closing(con, home.store):
+            yield con
+
+
+@contextmanager
+def writer(path: Path, deadline: float) -> Iterator[DuckDBPyConnection]:
+    """A writing connection to an up-to-date schema. To be used under the ingest lock. Raises like `reader`."""
+    with GATE:
+        con = _open(path, deadline, read_only=False)
+        assert con is not None  # a writing connection creates the file
+        with _closing(con, path):
+            path.chmod(0o600)
+            migrate(con)
+            yield con
+
+
+@contextmanager
+def _closing(con: DuckDBPyConnection, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        raise _unreadable(path, str(error)) from error
+    finally:
+        con.close()
+
+
+@contextmanager
+def transaction(con: DuckDBPyConnection) -> Iterator[None]:
+    """All or nothing. Raises RecordError when DuckDB refuses (a full disk, for one)."""
+    con.begin()
+    try:
+        yield
+        con.commit()
+    except BaseException as error:
+        with suppress(duckdb.Error):
+            con.rollback()
+        if isinstance(error, duckdb.Error):
+            raise RecordError(f"The store cannot be written ({str(error).splitlines()[0][:200]}).") from error
+        raise
+
+
+@contextmanager
+def in_memory() -> Iterator[DuckDBPyConnection]:
+    """A store of nothing but memory, for questions about runs that are not in the file."""
+    with GATE, duckdb.connect(":memory:", config=_CONFIG) as con:
+        migrate(con)
+        yield con
+
+
+def _let_ingesters_pass(home: Home, deadline: float) -> None:
+    """A waiting or working ingester holds the lock, so polling readers queue here instead of starving it."""
+    gate = FileLock(home.ingest_lock)
+    try:
+        gate.acquire(deadline, shared=True)
+    except OSError:
+        return  # a home that cannot be written has no ingesters either
+    gate.release()
+
+
+def _open(
+    path: Path, deadline: float, *, read_only: bool, before: Callable[[], None] = lambda: None
+) -> DuckDBPyConnection | None:
+    refusal = ""
+    for pause in pauses(deadline):
+        before()
+        if read_only and not path.exists():
+            return None
+        try:
+            return duckdb.connect(str(path), read_only=read_only, config=_CONFIG)
+        except (duckdb.IOException, duckdb.ConnectionException) as error:
+            refusal = str(error)
+            if not _is_busy(error):
+                raise _unreadable(path, refusal) from error
+        except duckdb.Error as error:
+            raise _unreadable(path, str(error)) from error
+        time.sleep(pause)
+    holder = re.search(r"PID (\d+)", refusal)
+    who = f"process {holder[1]}" if holder else "another program"
+    raise StoreBusy(f"The store {path.name} is in use by {who}.")
+
+
+def _is_busy(error: duckdb.Error) -> bool:
+    text = str(error)
+    words = ("Could not set lock", "Conflicting lock", "used by another process", "different configuration")
+    return any(word in text for word in words)
+
+
+def _unreadable(path: Path, why: str) -> RecordError:
+    return RecordError(
+        f"The store {path} cannot be read ({why.splitlines()[0][:200]}). Nothing is lost: "
+        "`rlmscope ingest --rebuild` makes a new one from the spools."
+    )
+
+
+def rows_of(con: DuckDBPyConnection, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a query; nothing stays open behind it (an open result owns the connection)."""
+    return con.execute(sql, list(values)).fetchall()
+
+
+def erase(con: DuckDBPyConnection, run_id: str) -> None:
+    """Delete all rows of a run."""
+    for table in TABLES:
+        con.execute(f"DELETE FROM {table} WHERE run_id = ?", [run_id]).fetchall()
+
+
+def append_spans(con: DuckDBPyConnection, rows: Sequence[SpanRow]) -> None:
+    """Add span rows."""
+    columns = [*_SPAN, "tok_input", "tok_output", *_CLASS_COLUMNS, "attrs"]
+    with con.appender("span", columns=columns) as out:
+        for row in rows:
+            tokens: Mapping[str, int | None] = row.tokens or _NO_TOKENS
+            classes = class_tokens(row.tokens, row.cached_read, row.cache_write)
+            costs = class_costs(classes, row.cost_usd, row.attributes.get(sc.COST_PRICE))
+            out.append_row(
+                *[getattr(row, name) for name in _SPAN],
+                tokens["input"],
+                tokens["output"],
+                *classes.values(),
+                *costs.values(),
+                _json(row.attributes),
+            )
+
+
+_NO_TOKENS: Final[dict[str, int | None]] = {"input": None, "output": None}
+_CLASS_COLUMNS: Final = (
+    "class_input", "class_cached_read", "class_cache_write", "class_output",
+    "usd_input", "usd_cached_read", "usd_cache_write", "usd_output",
+)  # fmt: skip
+
+
+def append_events(con: DuckDBPyConnection, run_id: str, events: Sequence[Event]) -> None:
+    """Add events of a run."""
+    with con.appender("span_event") as out:
+        for event in events:
+            out.append_row(run_id, event.span_id, event.seq, event.name, event.time_ns, _json(event.attributes))
+
+
+def append_run(con: DuckDBPyConnection, summary: RunSummary, header: Header) -> None:
+    """Add the run row, last of all rows of the run: readers ignore what has none."""
+    columns = [*_SUMMARY, "tok_input", "tok_output", "pid", "host", "facts"]
+    values = [getattr(summary, name) for name in _SUMMARY]
+    tokens = summary.tokens
+    rest = [tokens["input"], tokens["output"], header.pid, header.host, _json(header.facts)]
+    with con.appender("run", columns=columns) as out:
+        out.append_row(*values, *rest)
+
+
+def read_summaries(
+    con: DuckDBPyConnection, limit: int | None = None, *, run_id: str | None = None
+) -> list[RunSummary]:
+    """Summaries of all stored runs or of one, newest first."""
+    columns = ", ".join((*_SUMMARY, "tok_input", "tok_output"))
+    sql = f"SELECT {columns} FROM run WHERE $1 IS NULL OR run_id = $1 ORDER BY started_ns DESC, run_id DESC"
+    rows = rows_of(con, sql if limit is None else f"{sql} LIMIT {limit:d}", [run_id])
+    return [_summary(row) for row in rows]
+
+
+def run_ids(con: DuckDBPyConnection, prefix: str) -> list[str]:
+    """Ids of stored runs that begin with a text."""
+    return [run_id for (run_id,) in rows_of(con, "SELECT run_id FROM run WHERE starts_with(run_id, ?)", [prefix])]
+
+
+def _summary(row: tuple[Any, ...]) -> RunSummary:
+    *fields, given, made = row
+    return RunSummary(**dict(zip(_SUMMARY, fields, strict=True)), tokens=token_counts(given, made))
+
+
+def read_spans(con: DuckDBPyConnection, run_id: str, attributes: Callable[[str], Any]) -> tuple[SpanRow, ...]:
+    """All spans of a run in seq order; `attributes` makes the mapping of one span from its id."""
+    columns = ", ".join((*_SPAN, "tok_input", "tok_output"))
+    sql = f"SELECT {columns} FROM span WHERE run_id = ? ORDER BY seq"
+    place = SpanRow.__slots__.index("tokens")
+    spans = []
+    for row in rows_of(con, sql, [run_id]):
+        given, made = row[-2:]
+        tokens = None if given is None else token_counts(given, made)
+        values = (*row[:place], tokens, *row[place:-2], attributes(row[1]))
+        spans.append(SpanRow(*values))
+    return tuple(spans)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,140 @@
+"""Totals: from span rows to one `RunSummary`, and from many costs to one amount with a status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, localcontext
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from traces.facts import Facts, token_counts
+from traces.folding import Fold
+from traces.rows import RunSummary, SpanRow
+
+CALL_KINDS: Final = ("root_call", "sub_call")
+
+
+@dataclass(slots=True)
+class Spend:
+    """Tokens and dollars of a set of calls. A cost that is not known makes the sum unknown, never smaller."""
+
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    known_usd: Decimal = Decimal(0)
+    unknown: int = 0  # calls whose cost is not known
+    priced: int = 0
+    demo: int = 0
+
+    def add_call(self, span: SpanRow) -> None:
+        """Count one root call or sub-call."""
+        tokens = span.tokens or {"input": 0, "output": 0}
+        usd = span.cost_usd
+        self.add(
+            Spend(
+                1,
+                tokens["input"],
+                tokens["output"],
+                Decimal(0) if usd is None else usd,
+                int(usd is None),
+                int(span.cost_status == "priced"),
+                int(span.cost_status == "demo"),
+            )
+        )
+
+    def add(self, other: Spend) -> None:
+        """Add another sum, exactly."""
+        with localcontext(prec=60):
+            self.known_usd += other.known_usd
+        self.calls += other.calls
+        self.input += other.input
+        self.output += other.output
+        self.unknown += other.unknown
+        self.priced += other.priced
+        self.demo += other.demo
+
+    @property
+    def usd(self) -> Decimal | None:
+        """The amount, or None when any part of it is unknown."""
+        return None if self.unknown else self.known_usd
+
+    @property
+    def status(self) -> str:
+        """`priced`, `demo`, `free` (a number each), `partial` (a lower bound is known) or `unknown`."""
+        if self.unknown:
+            return "partial" if self.known_usd else "unknown"
+        if self.priced:
+            return "priced"
+        return "demo" if self.demo else "free"
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """{input, output, total}."""
+        return token_counts(self.input, self.output)
+
+
+def spend_of(spans: Iterable[SpanRow]) -> Spend:
+    """The spend of all root calls and sub-calls among the spans. Attempts are part of their call's figures."""
+    total = Spend()
+    for span in spans:
+        if span.kind in CALL_KINDS:
+            total.add_call(span)
+    return total
+
+
+def summarise(
+    fold: Fold, rows: tuple[SpanRow, ...], problems: int, *, alive: bool, text: Callable[[str], str | None]
+) -> RunSummary:
+    """The summary of a run; `text` gives the text of a payload by its sha256."""
+    top = next((row for row in rows if row.kind == "run"), None)
+    attributes = {**fold.header.facts, **(top.attributes if top is not None else {})}
+    facts = Facts(attributes)
+    calls = [row for row in rows if row.kind == "sub_call"]
+    spend = spend_of(rows)
+    started = _started(fold, rows)
+    ended = top.end_ns if top is not None and top.end_ns is not None else fold.last_ns
+    demo = facts.flag(sc.DEMO) or (spend.calls > 0 and spend.demo == spend.calls)
+    return RunSummary(
+        run_id=fold.run_id,
+        question=_text(attributes, sc.QUESTION, text),
+        status=fold.final_status or ("running" if alive else "interrupted"),
+        answer=_text(attributes, sc.ANSWER, text),
+        stop_reason=facts.text(sc.STOP_REASON),
+        forced=facts.flag(sc.FORCED),
+        root_model=facts.text(sc.ROOT_MODEL),
+        sub_model=facts.text(sc.SUB_MODEL),
+        sub_calls=len(calls),
+        failed_sub_calls=sum(row.status not in ("ok", "running") for row in calls),
+        iterations=sum(row.kind == "iteration" and row.depth == 0 for row in rows),
+        cost_usd=spend.usd,
+        cost_status="demo" if demo and not spend.calls else spend.status,
+        known_usd=spend.known_usd,
+        tokens=spend.tokens,
+        started=datetime.fromtimestamp(started // 1_000_000_000, UTC).isoformat() if started else "",
+        started_ns=started,
+        seconds=max(0, (ended or started) - started) / 1e9,
+        sandbox=facts.text(sc.SANDBOX),
+        corpus_id=facts.text(sc.CORPUS_ID),
+        demo=demo,
+        complete=fold.final_status is not None and problems == 0,
+        problems=problems,
+        spans=len(rows),
+        trace_id=fold.header.trace_id,
+        engine_version=fold.header.engine_version,
+    )
+
+
+def _started(fold: Fold, rows: tuple[SpanRow, ...]) -> int:
+    if fold.header.started_ns is not None:
+        return fold.header.started_ns
+    return min((row.start_ns for row in rows), default=0)
+
+
+def _text(attributes: Mapping[str, Any], prefix: str, text: Callable[[str], str | None]) -> str | None:
+    """The whole text of a payload, else the preview that stands on the span."""
+    facts = Facts(attributes)
+    sha256 = facts.text(prefix + ".sha256")
+    whole = text(sha256) if sha256 is not None else None
+    return whole if whole is not None else facts.text(prefix + ".preview")
