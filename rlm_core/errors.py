@@ -1,15 +1,15 @@
 """Every error the project raises on purpose.
 
-    RLMScopeError                 one clear sentence for the person who reads it
-    ├── InputError                bad usage or bad input: exit code 2
-    │   ├── CorpusError           a corpus that cannot be read at all
-    │   └── ConfigError           a setting, model id or key that cannot work
-    ├── SandboxError              the sandbox is below the asked minimum, or cannot start
-    ├── ModelError                one attempt of a model call failed (retryable or not)
-    ├── LimitReached              a limit of the run forbids the next step
-    ├── WorkerDied                the worker process ended or broke the protocol
-    ├── RunCancelled              the user (or the end of the run) cancelled the work
-    └── RecordError               the record (spool, store) cannot be read or written
+RLMScopeError                 one clear sentence for the person who reads it
+├── InputError                bad usage or bad input: exit code 2
+│   ├── CorpusError           a corpus that cannot be read at all
+│   └── ConfigError           a setting, model id or key that cannot work
+├── SandboxError              the sandbox is below the asked minimum, or cannot start
+├── ModelError                one attempt of a model call failed (retryable or not)
+├── LimitReached              a limit of the run forbids the next step
+├── WorkerDied                the worker process ended or broke the protocol
+├── RunCancelled              the user (or the end of the run) cancelled the work
+└── RecordError               the record (spool, store) cannot be read or written
 """
 
 from __future__ import annotations

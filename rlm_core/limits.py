@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import time
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any, Literal
+
+from rlm_core.errors import LimitReached
+
+FIRST_GUESS_OUTPUT = 1000  # tokens expected of a reply before the run has seen any
+_REMEMBERED_OUTPUTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +22,8 @@ class Limits:
 
     `max_depth` 0 = no child runs; the top run's depth is 0. `max_calls` counts sub-calls (retries are attempts, not
     calls). `cell_seconds` is wall time without the time sub-calls are outstanding, `cell_cpu_seconds` is CPU time of
-    the worker, which never pauses. Sizes are in characters or bytes as named.
+    the worker, which never pauses. Sizes are in characters or bytes as named, `request_timeout` is in seconds for one
+    attempt, `max_tokens_*` is what one reply may have.
     """
 
     max_iterations: int = 30
@@ -34,3 +45,130 @@ class Limits:
     request_timeout: float = 60.0
     max_tokens_sub: int = 4096
     max_tokens_root: int = 8192
+
+
+@dataclass(slots=True)
+class Amount:
+    """Tokens and dollars, spent or reserved. `usd_known` turns false when a price is unknown."""
+
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
+    usd_known: bool = True
+
+    def add(self, other: Amount, sign: int = 1) -> None:
+        """Add (or with sign -1 take back) another amount."""
+        self.tokens += sign * other.tokens
+        self.usd += sign * other.usd
+        self.usd_known = self.usd_known and other.usd_known
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Counts and grants what a run uses: reserve before each attempt, settle after it.
+
+    One ledger serves the whole tree and lives on one event loop. An attempt that does not fit waits while others are
+    in flight, since those may settle for less than they reserved, and is refused only when none are. What one root
+    call may need is held back from sub-calls, so that a forced answer is still possible. The overshoot is at most
+    what was in flight.
+    """
+
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    calls: int = 0
+    spent: Amount = field(default_factory=Amount)
+    reserved: Amount = field(default_factory=Amount)
+    in_flight: int = 0
+    refusals: int = 0
+    started: float = 0.0
+    _outputs: list[int] = field(default_factory=list)
+    _held_back: Amount = field(default_factory=Amount)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the run so far."""
+        return self.clock() - self.started
+
+    def admit_call(self) -> None:
+        """Count one sub-call; raises `LimitReached("calls")` when there is none left."""
+        if self.limits.max_calls is not None and self.calls >= self.limits.max_calls:
+            self.refusals += 1
+            raise LimitReached("calls", f"the run's limit of {self.limits.max_calls:,} sub-calls is used up")
+        self.calls += 1
+
+    def expected_output(self, max_tokens: int | None) -> int:
+        """Tokens a reply is expected to have: the 95th percentile of the run so far."""
+        cap = max_tokens if max_tokens is not None else FIRST_GUESS_OUTPUT
+        if not self._outputs:
+            return min(cap, FIRST_GUESS_OUTPUT)
+        return min(cap, self._outputs[int(0.95 * (len(self._outputs) - 1))])
+
+    async def reserve(self, amount: Amount, role: Literal["root", "sub"]) -> None:
+        """Set an amount aside for one attempt; raises `LimitReached` when it cannot fit."""
+        while (dimension := self._lacks(amount, role)) is not None:
+            if self.in_flight == 0:
+                self.refusals += 1
+                raise LimitReached(dimension, f"the run's {dimension} limit leaves no room for this call")
+            self._settled.clear()
+            await self._settled.wait()
+        self.reserved.add(amount)
+        self.in_flight += 1
+        if role == "root":
+            self._held_back = amount
+
+    def settle(self, reservation: Amount, actual: Amount, output_tokens: int | None) -> None:
+        """Replace a reservation by what the attempt really used."""
+        self.reserved.add(reservation, -1)
+        self.in_flight -= 1
+        self.spent.add(actual)
+        if output_tokens is not None and len(self._outputs) < _REMEMBERED_OUTPUTS:
+            insort(self._outputs, output_tokens)
+        self._settled.set()
+
+    def _lacks(self, amount: Amount, role: Literal["root", "sub"]) -> str | None:
+        """The first dimension in which an amount does not fit."""
+        held = self._held_back if role == "sub" else Amount()
+        limits = self.limits
+        tokens = self.spent.tokens + self.reserved.tokens + held.tokens + amount.tokens
+        if limits.max_tokens is not None and tokens > limits.max_tokens:
+            return "tokens"
+        usd = self.spent.usd + self.reserved.usd + held.usd + amount.usd
+        if limits.max_cost_usd is not None and usd > limits.max_cost_usd:
+            return "cost"
+        return None
+
+    def left(self, iteration: int) -> dict[str, Any]:
+        """What code sees from `budget()`: the rest of each limit, None where there is none."""
+        limits = self.limits
+        usd = (
+            None if limits.max_cost_usd is None else limits.max_cost_usd - self.spent.usd - self.reserved.usd
+        )
+        used = self.spent.tokens + self.reserved.tokens
+        return {
+            "iterations": max(0, limits.max_iterations - iteration - 1),
+            "calls": None if limits.max_calls is None else limits.max_calls - self.calls,
+            "tokens": None if limits.max_tokens is None else max(0, limits.max_tokens - used),
+            "usd": None if usd is None else str(max(Decimal(0), usd)),
+            "seconds": None
+            if limits.max_seconds is None
+            else round(max(0.0, limits.max_seconds - self.seconds), 3),
+        }
+
+    def statement(self) -> dict[str, Any]:
+        """Spent amounts and limits by dimension, for the record."""
+        return {
+            "calls": {"spent": self.calls, "limit": self.limits.max_calls},
+            "tokens": {"spent": self.spent.tokens, "limit": self.limits.max_tokens},
+            "usd": {
+                "spent": str(self.spent.usd),
+                "known": self.spent.usd_known,
+                "limit": None if self.limits.max_cost_usd is None else str(self.limits.max_cost_usd),
+            },
+            "seconds": {"spent": round(self.seconds, 6), "limit": self.limits.max_seconds},
+            "depth": {"limit": self.limits.max_depth},
+            "width": {"concurrency": self.limits.concurrency, "workers": self.limits.max_workers},
+            "refusals": self.refusals,
+        }

@@ -95,10 +95,14 @@ class FunctionLMHandler:
     the engine's own work and deadlocks when every thread of it waits for a call.
     """
 
-    def __init__(self, function: Callable[[Request], Reply | Awaitable[Reply]], *, concurrency: int = 32) -> None:
+    def __init__(
+        self, function: Callable[[Request], Reply | Awaitable[Reply]], *, concurrency: int = 32
+    ) -> None:
         self._function = function
         self._is_async = inspect.iscoroutinefunction(function)
-        self._pool = None if self._is_async else ThreadPoolExecutor(concurrency, thread_name_prefix="rlm-function")
+        self._pool = (
+            None if self._is_async else ThreadPoolExecutor(concurrency, thread_name_prefix="rlm-function")
+        )
 
     async def complete(self, request: Request) -> Completion:
         """Call the function; a `str` (or None) becomes a completion with estimated usage."""
@@ -145,5 +149,7 @@ def estimate_tokens(text: str) -> int:
 def estimate_usage(messages: Sequence[Message], reply: str | None) -> Usage:
     """Usage by `estimate_tokens`, for handlers whose model reports none."""
     return Usage(
-        input=sum(estimate_tokens(m.content) for m in messages), output=estimate_tokens(reply or ""), estimated=True
+        input=sum(estimate_tokens(m.content) for m in messages),
+        output=estimate_tokens(reply or ""),
+        estimated=True,
     )

@@ -17,40 +17,31 @@ _QUESTION: Final = "# Question\n"
 _CONTEXT: Final = "\n# Context\n"
 _OUTPUT: Final = "# Output\n"
 _FINAL: Final = "# Final answer now\n"
-_BUDGET: Final = "\n# Budget\n"
+_STATUS: Final = "\n("  # the last line of a message: turn and budget
 
 SYSTEM: Final = """\
-You answer a question about a context that may be far too large to read. You never see the context itself: you write \
-Python cells that run in a persistent REPL, and call a sub-model from inside the code for everything that needs \
-reading with understanding.
-
-Write one cell per turn between ```repl and ``` and stop; you then see what it printed (long output is cut in the \
-middle, the true length is said). Names in the REPL:
-- context: one text if there is one document, else a sequence of documents; documents: always the sequence. A \
-document is a str with .name; context.names, context["name"], context.search(regex), context.lines(), \
-context.chunks(n, overlap).
-- llm_query(prompt, snippet="") -> str: ask the sub-model. It sees only prompt and snippet, about 100,000 characters \
-at most.
-- llm_batch(prompts, snippets=None) -> list: many at once, in order, in parallel. Prefer it to a loop.
-- rlm_query(prompt, context=None): a child run with a REPL of its own, for parts that need their own plan.
-- A failed sub-call is a falsy SubCallError, never a str: test `if reply:` before you use it.
-- budget(): what is left. SHOW_VARS(): what is defined. numpy, pandas, scipy and sympy can be imported.
-- To end, inside a cell: FINAL(value), or FINAL_VAR("name"), or answer["content"] = value; answer["ready"] = True. \
-Text outside a cell is never an answer.
-
-A worked example, "Which contracts renew automatically?":
+Answer a question about a context too large to read. You never see it: you write Python cells for a persistent REPL \
+and call a sub-model from the code for all that needs reading with understanding. Write one cell per turn between \
+```repl and ```, then stop; you are shown what it printed (long output is cut in the middle).
+In the REPL:
+context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name. Both have \
+.search(regex), .lines(), .chunks(n, overlap).
+llm_query(prompt, snippet="") -> str: the sub-model sees only prompt and snippet (up to 100,000 characters).
+llm_batch(prompts, snippets=None) -> list: many in parallel, in order; prefer it to loops.
+rlm_query(prompt, context=None): a child run with a REPL of its own.
+A failed sub-call is a falsy SubCallError, never a str. budget() and SHOW_VARS() return what is left and defined. \
+numpy, pandas, scipy, sympy can be imported.
+End inside a cell: FINAL(value), FINAL_VAR("name"), or answer["content"] = value; answer["ready"] = True. Text outside \
+cells is never an answer.
+Example, "Which contracts renew automatically?":
 ```repl
-print(len(documents), [(d.name, len(d)) for d in documents[:3]], documents[0][:300])
+asked = "Does this contract renew automatically? Begin with yes or no, then quote the clause."
+replies = llm_batch([asked] * len(documents), documents)
+yes = [d.name for d, r in zip(documents, replies) if r and r.lower().startswith("yes")]
+print(len(yes), [r for r in replies if not r], replies[:2])
 ```
-```repl
-replies = llm_batch(["Does this contract renew automatically? Answer yes or no first, then quote the clause."] \
-* len(documents), documents)
-print(sum(not r for r in replies), replies[:3])
-```
-```repl
-FINAL([d.name for d, r in zip(documents, replies) if r and r.lower().startswith("yes")])
-```
-Look before you decide, use every document the question is about, and check a result before you give it as the answer.
+and in the next turn, once that looks right: FINAL(yes). Look first, use every document the question is about, check \
+before you end.
 """
 
 
@@ -58,13 +49,13 @@ def opening(question: str, context_description: str, budget: str) -> tuple[Messa
     """The messages a (child) run starts with."""
     return (
         Message("system", SYSTEM),
-        Message("user", f"{_QUESTION}{question}\n{_CONTEXT}{context_description}\n{_BUDGET}{budget}\n"),
+        Message("user", f"{_QUESTION}{question}\n{_CONTEXT}{context_description}{_STATUS}{budget})"),
     )
 
 
 def cell_output(parts: Sequence[str], budget: str) -> Message:
     """What the root sees after its cells ran (or why nothing ran)."""
-    return Message("user", _OUTPUT + "\n".join(parts) + f"\n{_BUDGET}{budget}\n")
+    return Message("user", _OUTPUT + "\n".join(parts) + f"{_STATUS}{budget})")
 
 
 def final_request(reason: str) -> Message:
@@ -88,7 +79,7 @@ def last_output(messages: Sequence[Message]) -> str:
     last = messages[-1].content if messages else ""
     if not last.startswith(_OUTPUT):
         return ""
-    return last.removeprefix(_OUTPUT).split("\n" + _BUDGET, 1)[0]
+    return last.removeprefix(_OUTPUT).rpartition(_STATUS)[0]
 
 
 def is_final_request(messages: Sequence[Message]) -> bool:

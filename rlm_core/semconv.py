@@ -17,7 +17,16 @@ RECORD_VERSION: Final = 1
 Kind = Literal["run", "iteration", "root_call", "cell", "batch", "sub_call", "attempt", "tool"]
 Status = Literal["running", "ok", "error", "cancelled", "lost"]
 Role = Literal["root", "sub"]
-KINDS: Final[tuple[Kind, ...]] = ("run", "iteration", "root_call", "cell", "batch", "sub_call", "attempt", "tool")
+KINDS: Final[tuple[Kind, ...]] = (
+    "run",
+    "iteration",
+    "root_call",
+    "cell",
+    "batch",
+    "sub_call",
+    "attempt",
+    "tool",
+)
 
 # -- names of spans that do not depend on a model or tool
 NAME_RUN: Final = "invoke_agent rlm"
@@ -97,7 +106,9 @@ LEDGER: Final = "rlm.ledger"  # JSON: spent and limit by dimension at the end
 PROMPT: Final = "rlm.prompt"  # payload prefix: the rendered prompt of a sub-call
 RESPONSE: Final = "rlm.response"  # payload prefix
 REASONING: Final = "rlm.reasoning"  # payload prefix: reasoning text, where a provider returns it
-MESSAGES_PRIOR: Final = "rlm.messages.prior"  # number of messages shared with the previous root call of this run path
+MESSAGES_PRIOR: Final = (
+    "rlm.messages.prior"  # number of messages shared with the previous root call of this run path
+)
 MESSAGES_ADDED: Final = "rlm.messages.added"  # JSON [[role, sha256], ...] after those
 PARAMETERS: Final = "rlm.parameters"  # JSON of request parameters
 USAGE_RAW: Final = "rlm.usage.raw"  # JSON as reported by the provider

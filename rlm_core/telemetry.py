@@ -50,7 +50,7 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=str)
 
 
-class monotonic_clock:  # noqa: N801 - used like a function
+class monotonic_clock:
     """Wall-clock nanoseconds that never run backwards: the wall time at creation plus monotonic time since."""
 
     def __init__(self) -> None:
@@ -114,7 +114,10 @@ class Recorder:
     """Starts spans and stores payloads for one run."""
 
     def __init__(
-        self, tracer: trace.Tracer | None = None, sink: Sink | None = None, clock: Callable[[], int] | None = None
+        self,
+        tracer: trace.Tracer | None = None,
+        sink: Sink | None = None,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         self._tracer = tracer or trace.NoOpTracer()
         self._records = tracer is not None

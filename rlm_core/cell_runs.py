@@ -1,0 +1,254 @@
+"""Runs the cells of one (child) run: checks, span, output for the root, and the way back after a lost worker."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.cells import Cell
+from rlm_core.checks import CodeReport, Finding, check
+from rlm_core.environment import Environment
+from rlm_core.errors import WorkerDied
+from rlm_core.prompts import cut_middle, fence
+from rlm_core.run_state import RunState
+from rlm_core.sub_calls import CellScope, SubCalls
+from rlm_core.telemetry import RunSpan, as_json, preview
+from rlm_core.wire import CellReport
+
+_TRACEBACK_SHOWN: Final = 3_000
+_MOST_NOTES: Final = 8
+
+
+@dataclass(slots=True)
+class CellResult:
+    """A cell after its run: the report (None when the worker died in it) and what the root is shown."""
+
+    report: CellReport | None
+    shown: str
+    phase: str
+    refused_by_budget: bool = False
+
+
+@dataclass
+class CellRuns:
+    """The cells of one run path, in order."""
+
+    state: RunState
+    environment: Environment
+    host: SubCalls
+    path: str
+    depth: int
+    documents: int
+    _number: int = 0
+    _names: set[str] = field(default_factory=set)
+    _from_calls: set[str] = field(default_factory=set)  # variables whose values came from sub-calls
+    _history: list[tuple[int, str, CellReport]] = field(default_factory=list)
+
+    async def run(self, cell: Cell, iteration: int, parent: RunSpan) -> CellResult:
+        """Run one cell; every span below it is closed before its own."""
+        number, self._number = self._number, self._number + 1
+        code = check(cell.code, self.environment.known_names | self._names, self.documents)
+        phase = self._phase(code)
+        span = self._start(cell, code, number, iteration, phase, parent)
+        scope = CellScope(number, span, self.host, self.environment.interrupt)
+        self.host.scope, self.host.iteration = scope, iteration
+        self.state.progress.cell, self.state.progress.phase = number, "running a cell"
+        self.state.tell()
+        try:
+            report = await self.environment.run_cell(number, cell.code, self.host)
+        except WorkerDied as death:
+            scope.ended = True
+            await self.environment.settle()
+            return await self._after_death(cell, code, death, scope, phase)
+        except BaseException:
+            scope.ended = True
+            self.environment.drop_calls()
+            await self.environment.settle()
+            span.end("cancelled")
+            raise
+        scope.ended = True
+        await self.environment.settle()
+        return self._finish(cell, code, report, scope, phase)
+
+    def _start(
+        self, cell: Cell, code: CodeReport, number: int, iteration: int, phase: str, parent: RunSpan
+    ) -> RunSpan:
+        digest = self.state.recorder.payload(cell.code)
+        first_line = next((line for line in cell.code.splitlines() if line.strip()), "")
+        return self.state.recorder.start(
+            "cell",
+            sc.NAME_CELL,
+            parent,
+            {
+                sc.OPERATION: "execute_tool",
+                sc.TOOL_NAME: "python",
+                sc.RUN_PATH: self.path,
+                sc.DEPTH: self.depth,
+                sc.ITERATION: iteration,
+                sc.CELL: number,
+                sc.CODE + ".sha256": digest,
+                sc.CODE + ".chars": len(cell.code),
+                sc.CODE + ".preview": preview(cell.code),
+                sc.OI_INPUT: preview(cell.code),
+                sc.CODE_HOW: cell.how,
+                sc.PHASE: phase,
+                sc.PREVIEW: preview(first_line),
+                sc.NAMES_READ: as_json(code.reads),
+                sc.FINDINGS: as_json([finding.as_dict() for finding in code.findings]),
+                sc.WORKER: self.environment.generation,
+            },
+        )
+
+    def _finish(
+        self, cell: Cell, code: CodeReport, report: CellReport, scope: CellScope, phase: str
+    ) -> CellResult:
+        self._learn(code, report, scope)
+        if report.interrupted_by is None:
+            self._history.append((scope.number, cell.code, report))
+        shown = self._shown(code.findings, report)
+        if report.answer is not None and report.answer.get("ready") is True and phase != "Terminate":
+            phase = "Terminate"
+        self._record(scope.span, report, shown, phase)
+        if report.exception_type is not None:
+            message = (report.exception or "").strip().splitlines()[-1:] or [""]
+            scope.span.fail(report.exception_type, report.interrupted_by or message[0])
+        else:
+            scope.span.end("ok")
+        return CellResult(report, shown, phase, _budget_stop(report.interrupted_by))
+
+    def _record(self, span: RunSpan, report: CellReport, shown: str, phase: str) -> None:
+        span.text(sc.STDOUT, report.stdout)
+        span.text(sc.STDOUT_SHOWN, shown)
+        span.text(sc.VARIABLES, as_json(report.variables))
+        if report.exception is not None:
+            span.text(sc.EXCEPTION, report.exception)
+        span.set(
+            {
+                sc.PHASE: phase,
+                sc.STDOUT_TRUE_CHARS: report.true_chars,
+                sc.OI_OUTPUT: preview(shown),
+                sc.EXCEPTION_TYPE: report.exception_type,
+                sc.NAMES_WRITTEN: as_json(report.written()),
+                sc.CELL_WALL: round(report.wall_seconds, 6),
+                sc.CELL_CPU: report.cpu_seconds,
+            }
+        )
+        if report.native_output:
+            span.event(sc.EV_NOTICE, {"native_output": report.native_output[:4000]})
+
+    def _learn(self, code: CodeReport, report: CellReport, scope: CellScope) -> None:
+        """Names for the next checks and phases."""
+        for row in report.variables:
+            if row["change"] == "deleted":
+                self._names.discard(row["name"])
+                self._from_calls.discard(row["name"])
+            else:
+                self._names.add(row["name"])
+        self._names.update(code.writes if report.exception_type is None else ())
+        if scope.submitted or self._from_calls.intersection(code.reads):
+            self._from_calls.update(report.written())
+
+    def _phase(self, code: CodeReport) -> str:
+        """The first rule that fits: sets the answer, makes sub-calls, reads what came from sub-calls, none of these."""
+        if code.ends_run:
+            return "Terminate"
+        if code.makes_sub_calls:
+            return "Decompose"
+        return "Aggregate" if self._from_calls.intersection(code.reads) else "Explore"
+
+    def _shown(self, findings: list[Finding], report: CellReport) -> str:
+        """What the root sees of a cell: output and traceback cut in the middle, then remarks."""
+        limit = self.state.limits.output_shown_chars
+        text = report.stdout
+        if report.true_chars > limit:
+            half = limit // 2
+            left_out = report.true_chars - 2 * half
+            text = f"{text[:half]}\n[... {left_out:,} of {report.true_chars:,} characters left out ...]\n{text[-half:]}"
+        parts = [_safe(text.rstrip("\n"))] if text.strip() else []
+        if report.exception is not None and report.interrupted_by is None:
+            parts.append(_safe(cut_middle(report.exception.rstrip("\n"), _TRACEBACK_SHOWN)))
+        if report.interrupted_by is not None:
+            parts.append(f"[the cell was interrupted: {report.interrupted_by}; what it had set before stays]")
+        for name in report.restored:
+            parts.append(f"[{name} is a fixed name and was restored; your value is now {name}_]")
+        parts += [
+            f"[line {finding.line}: {finding.message}]"
+            for finding in findings[:_MOST_NOTES]
+            if finding.rule != "syntax"
+        ]
+        return "\n".join(parts) or "[no output]"
+
+    async def _after_death(
+        self, cell: Cell, code: CodeReport, death: WorkerDied, scope: CellScope, phase: str
+    ) -> CellResult:
+        """Rebuild the worker from the completed cells and tell the root what is gone."""
+        span = scope.span
+        lost = sorted(set(code.writes))
+        span.event(sc.EV_WORKER_DIED, {"cause": death.cause, "message": str(death)})
+        differences = await self._rebuild()
+        span.event(sc.EV_REBUILT, {"cells": len(self._history), "differences": as_json(differences)})
+        shown = (
+            f"[{death}. A new process has run your {len(self._history)} earlier cells again with the recorded sub-call "
+            f"answers; nothing of this cell is left{', lost: ' + ', '.join(lost[:20]) if lost else ''}.]"
+        )
+        if differences:
+            shown += f"\n[not everything came back the same: {'; '.join(differences[:5])}]"
+        span.text(sc.STDOUT_SHOWN, shown)
+        span.set(
+            {sc.LOST_NAMES: as_json(lost), sc.OI_OUTPUT: preview(shown), sc.EXCEPTION_TYPE: "WorkerDied"}
+        )
+        span.fail("WorkerDied", str(death))
+        return CellResult(None, shown, phase)
+
+    async def _rebuild(self) -> list[str]:
+        """Run the completed cells again in a new worker; returns what differs from their first run, in words."""
+        await self.environment.close()
+        await self.environment.start()
+        self.host.begin_replay()
+        differences: list[str] = []
+        try:
+            for number, code, before in self._history:
+                try:
+                    again = await self.environment.run_cell(number, code, self.host)
+                except WorkerDied as death:
+                    differences.append(f"cell {number} ended the new process too ({death})")
+                    await self.environment.close()
+                    await self.environment.start()
+                    break
+                differences += _differences(number, before, again)
+                await self.environment.settle()
+        except asyncio.CancelledError:
+            await self.environment.close()
+            raise
+        finally:
+            self.host.end_replay()
+        if self.host.missed:
+            differences.append(f"{self.host.missed} sub-calls were not the ones recorded")
+        return differences
+
+
+def _differences(number: int, before: CellReport, again: CellReport) -> list[str]:
+    """Exception types and value hashes that changed between two runs of a cell."""
+    found = []
+    if before.exception_type != again.exception_type:
+        found.append(f"cell {number} ended with {again.exception_type or 'no exception'}")
+    hashes = _hashes(again)
+    for name, digest in _hashes(before).items():
+        if hashes.get(name) != digest:
+            found.append(f"{name} of cell {number} has another value")
+    return found
+
+
+def _hashes(report: CellReport) -> dict[str, Any]:
+    return {row["name"]: row.get("hash") for row in report.variables if row.get("change") != "deleted"}
+
+
+def _budget_stop(reason: str | None) -> bool:
+    return reason is not None and "refused by the budget" in reason
+
+
+def _safe(text: str) -> str:
+    """Output that holds fence lines is fenced longer, so that it cannot be read as a block of the conversation."""
+    return fence(text) if "```" in text or "~~~" in text else text

@@ -1,0 +1,276 @@
+"""One model call with its attempts: budget, concurrency, retries, spans, usage and price."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from rlm_core import pricing
+from rlm_core import semconv as sc
+from rlm_core.errors import ModelError, RunCancelled
+from rlm_core.limits import Amount
+from rlm_core.lm_handler import Completion, Request, Usage, estimate_tokens
+from rlm_core.retries import with_retries
+from rlm_core.run_state import RunState
+from rlm_core.telemetry import Attribute, RunSpan, as_json
+
+TIMEOUT_GRACE = 5.0  # seconds past the request timeout after which the engine stops waiting for a handler
+_COUNTS = ("input", "output", "cached_read", "cache_write", "reasoning")
+
+
+class CallDropped(RunCancelled):
+    """A queued call whose cell ended before its first attempt."""
+
+
+@dataclass
+class Spent:
+    """Usage and price of a call so far: the sum over its attempts; a count stays None until one attempt reports it."""
+
+    usage: Usage = field(default_factory=Usage)
+    usd: Decimal = Decimal(0)
+    status: str = ""
+    row: str | None = None
+
+    def add(self, usage: Usage, price: pricing.Price) -> None:
+        """Take one attempt in."""
+        counts = {name: _sum(getattr(self.usage, name), getattr(usage, name)) for name in _COUNTS}
+        self.usage = Usage(**counts, estimated=self.usage.estimated or usage.estimated)
+        self.usd += price.usd or Decimal(0)
+        self.status = "unknown" if "unknown" in (self.status, price.status) else price.status
+        self.row = price.row or self.row
+
+
+class ModelCalls:
+    """Makes the model calls of one run."""
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+
+    async def ask(
+        self, request: Request, span: RunSpan, dropped: Callable[[], bool] = lambda: False
+    ) -> Completion:
+        """Ask until an answer comes or the policy gives up. Sets usage, cost and outcome on `span`, but leaves it open.
+
+        `dropped` is asked before each attempt: true = nobody waits for the answer any more. Raises `ModelError` (given
+        up), `LimitReached` (no room in the budget) or `CallDropped`.
+        """
+        state, spent, tries = self._state, Spent(), 0
+
+        async def before(_: int) -> None:
+            if dropped():
+                raise CallDropped("the cell that asked has ended")
+
+        async def attempt(index: int, waited: float, retry_after: float | None) -> Completion:
+            nonlocal tries
+            reservation = self._reservation(request)
+            await state.ledger.reserve(reservation, request.role)
+            tries = index + 1
+            settled = False
+            try:
+                async with state.attempts:
+                    await before(index)
+                    facts = {sc.ATTEMPT: index, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
+                    completion, usage, price = await self._attempt(request, span, facts)
+                spent.add(usage, price)
+                self._settle(request, reservation, usage, price)
+                settled = True
+            except _Failed as failed:
+                if failed.usage is not None and failed.price is not None:
+                    spent.add(failed.usage, failed.price)
+                    self._settle(request, reservation, failed.usage, failed.price)
+                    settled = True
+                raise failed.error from None
+            finally:
+                if not settled:
+                    state.ledger.settle(reservation, Amount(), None)
+            return completion
+
+        try:
+            return await with_retries(attempt, policy=state.policy, rng=state.rng, before=before)
+        finally:
+            span.set({sc.ATTEMPTS: tries, **usage_attributes(spent.usage), **_cost_attributes(spent)})
+            self._count(spent)
+
+    async def _attempt(
+        self, request: Request, parent: RunSpan, facts: dict[str, Attribute | None]
+    ) -> tuple[Completion, Usage, pricing.Price]:
+        """One try in one span; the start is on record before the request leaves. Raises `_Failed`."""
+        facts |= {sc.REQUEST_MODEL: request.model, sc.ROLE: request.role}
+        span = self._state.recorder.start("attempt", sc.NAME_ATTEMPT, parent, facts)
+        try:
+            async with asyncio.timeout(request.timeout + TIMEOUT_GRACE):
+                completion = await self._state.handler.complete(request)
+        except TimeoutError:
+            raise self._failed(
+                span,
+                request,
+                ModelError("timeout", f"no answer within {request.timeout:g} s", retryable=True),
+            ) from None
+        except ModelError as error:
+            raise self._failed(span, request, error) from None
+        except asyncio.CancelledError:
+            span.fail("cancelled", "the run was stopped while this attempt was in flight", "cancelled")
+            raise
+        except Exception as error:  # a defect of the handler: typed, recorded, not retried
+            failure = ModelError("unknown", f"{type(error).__name__}: {error}")
+            raise self._failed(span, request, failure) from error
+        usage = completion.usage
+        price = pricing.price_call(request.model, usage)
+        if request.role == "sub" and (error := _no_answer(completion)) is not None:
+            raise self._failed(span, request, error, completion)
+        self._record(span, completion)
+        span.end("ok", {**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
+        return completion, usage, price
+
+    def _failed(
+        self, span: RunSpan, request: Request, error: ModelError, completion: Completion | None = None
+    ) -> _Failed:
+        """Close a failed attempt. One that timed out counts with an estimate, since it may well be billed."""
+        usage = price = None
+        if completion is not None:
+            self._record(span, completion)
+            usage = completion.usage
+        elif error.kind == "timeout":
+            usage = Usage(input=_input_tokens(request), output=0, estimated=True)
+        if usage is not None:
+            price = pricing.price_call(request.model, usage)
+            span.set({**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
+        span.set({sc.HTTP_STATUS: error.status})
+        span.fail(error.kind, str(error))
+        return _Failed(error, usage, price)
+
+    def _record(self, span: RunSpan, completion: Completion) -> None:
+        """What the provider sent, on the attempt."""
+        span.set(
+            {
+                sc.RESPONSE_MODEL: completion.model_returned,
+                sc.RESPONSE_ID: completion.response_id,
+                sc.FINISH_REASONS: as_json([completion.finish_reason]),
+                sc.USAGE_RAW: as_json(completion.raw_usage) if completion.raw_usage is not None else None,
+                **completion.facts,
+            }
+        )
+
+    def _reservation(self, request: Request) -> Amount:
+        """Input upper bound and expected output."""
+        limits = self._state.limits
+        if limits.max_tokens is None and limits.max_cost_usd is None:
+            return Amount()
+        tokens_in = _input_tokens(request)
+        tokens_out = self._state.ledger.expected_output(request.max_tokens)
+        usd = pricing.upper_bound_usd(request.model, tokens_in, tokens_out)
+        return Amount(tokens_in + tokens_out, usd or Decimal(0), usd is not None)
+
+    def _settle(self, request: Request, reservation: Amount, usage: Usage, price: pricing.Price) -> None:
+        tokens = (usage.input or 0) + (usage.output or 0)
+        actual = Amount(tokens, price.usd or Decimal(0), price.usd is not None)
+        self._state.ledger.settle(reservation, actual, usage.output)
+
+    def _count(self, spent: Spent) -> None:
+        totals = self._state.totals
+        totals.input += spent.usage.input or 0
+        totals.output += spent.usage.output or 0
+        totals.usd += spent.usd
+        if spent.status:
+            totals.statuses.add(spent.status)
+        self._state.tell()
+
+
+class _Failed(Exception):
+    """Carries a failed attempt with what it used, when that is known."""
+
+    def __init__(self, error: ModelError, usage: Usage | None, price: pricing.Price | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.usage = usage
+        self.price = price
+
+
+def _no_answer(completion: Completion) -> ModelError | None:
+    """A sub-call's reply that must not pass for an empty text. (The root is told instead, and goes on.)"""
+    if not completion.text and completion.finish_reason == "length":
+        return ModelError(
+            "length",
+            "the reply is empty: its length limit was used up before any answer (often by reasoning)",
+        )
+    if completion.text is None and completion.reasoning:
+        return ModelError(
+            "empty", f"the model sent {len(completion.reasoning):,} characters of reasoning but no answer"
+        )
+    if completion.text is None:
+        return ModelError(
+            "empty", f"the model sent no text (finish reason {completion.finish_reason or 'unknown'})"
+        )
+    return None
+
+
+def response_attributes(completion: Completion) -> dict[str, Attribute | None]:
+    """What a call span says of the completion it ended with."""
+    return {
+        sc.RESPONSE_MODEL: completion.model_returned,
+        sc.RESPONSE_ID: completion.response_id,
+        sc.FINISH_REASONS: as_json([completion.finish_reason]),
+        **completion.facts,
+    }
+
+
+def request_attributes(request: Request) -> dict[str, Attribute | None]:
+    """What a call span says of its request, in both vocabularies, from the start on."""
+    provider, _, name = request.model.partition("/")
+    parameters = {
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "schema": request.schema,
+    }
+    return {
+        sc.OPERATION: "chat",
+        sc.PROVIDER: provider if name else "openai",
+        sc.REQUEST_MODEL: request.model,
+        sc.OI_MODEL: request.model,
+        sc.REQUEST_MAX_TOKENS: request.max_tokens,
+        sc.REQUEST_TEMPERATURE: request.temperature,
+        sc.PARAMETERS: as_json({key: value for key, value in parameters.items() if value is not None}),
+        sc.ROLE: request.role,
+    }
+
+
+def usage_attributes(usage: Usage) -> dict[str, Attribute | None]:
+    """Token counts in both vocabularies; what was not reported is absent."""
+    total = None if usage.input is None or usage.output is None else usage.input + usage.output
+    return {
+        sc.USAGE_INPUT: usage.input,
+        sc.USAGE_OUTPUT: usage.output,
+        sc.USAGE_CACHE_READ: usage.cached_read,
+        sc.USAGE_CACHE_WRITE: usage.cache_write,
+        sc.USAGE_REASONING: usage.reasoning,
+        sc.USAGE_ESTIMATED: usage.estimated or None,
+        sc.OI_PROMPT_TOKENS: usage.input,
+        sc.OI_COMPLETION_TOKENS: usage.output,
+        sc.OI_TOTAL_TOKENS: total,
+    }
+
+
+def _cost_attributes(spent: Spent) -> dict[str, Attribute | None]:
+    if not spent.status:
+        return {}
+    known = spent.status != "unknown"
+    return {
+        sc.COST_USD: pricing.decimal_text(spent.usd) if known else None,
+        sc.COST_STATUS: spent.status,
+        sc.COST_PRICE: spent.row,
+        sc.OI_COST: float(spent.usd) if known else None,
+    }
+
+
+def _usd(price: pricing.Price) -> str | None:
+    return None if price.usd is None else pricing.decimal_text(price.usd)
+
+
+def _input_tokens(request: Request) -> int:
+    return sum(estimate_tokens(message.content) for message in request.messages)
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    return a if b is None else b if a is None else a + b

@@ -1,0 +1,283 @@
+"""The loop: root call, cells, output, until an answer or a limit. One instance per (child) run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.cell_runs import CellResult, CellRuns
+from rlm_core.cells import Extraction, extract
+from rlm_core.corpus import Corpus
+from rlm_core.endings import Outcome, judge, partial
+from rlm_core.environment import Environment
+from rlm_core.errors import LimitReached, ModelError
+from rlm_core.lm_handler import Completion, Message
+from rlm_core.prompts import cell_output, final_request, opening
+from rlm_core.root_calls import RootCalls
+from rlm_core.run_state import RunState
+from rlm_core.sub_calls import CellScope, Reply, SubCalls
+from rlm_core.telemetry import Attribute, RunSpan, as_json, preview
+from rlm_core.values import as_text
+from rlm_core.wire import OpenCall, Slot
+
+FORCED_SECONDS: Final = 30.0  # what the forced answer may take after the run's time is over
+_BUDGET_STOPS: Final = 2  # cells interrupted by refusals before the run stops
+
+
+@dataclass
+class Orchestrator:
+    """Runs one question over one corpus at one depth."""
+
+    state: RunState
+    corpus: Corpus
+    question: str
+    path: str = "0"
+    depth: int = 0
+    facts: dict[str, Attribute | None] = field(default_factory=dict)  # more attributes of the run span
+    _messages: list[Message] = field(default_factory=list)
+    _refused: bool = False
+    _budget_stops: int = 0
+    _partial: str | None = None
+    _children: int = 0
+
+    async def run(self, parent: RunSpan | None = None) -> Outcome:
+        """Run to an outcome; every span is closed when this returns or raises. Only a child raises `CancelledError`."""
+        span = self._start(parent)
+        outcome = Outcome("error", error="the run ended unexpectedly")
+        try:
+            async with self.state.workers[self.depth], contextlib.AsyncExitStack() as stack:
+                outcome = await self._within_time(span, stack)
+        except asyncio.CancelledError:
+            outcome = Outcome("cancelled")
+            if self.depth:
+                raise
+        except ModelError as error:
+            outcome = Outcome("error", error=f"the root model gave no usable reply ({error.kind}): {error}")
+        finally:
+            outcome.best_partial = self._partial
+            outcome.iterations = self._iterations
+            self._end(span, outcome)
+        return outcome
+
+    async def _within_time(self, span: RunSpan, stack: contextlib.AsyncExitStack) -> Outcome:
+        """The loop under the run's wall-clock limit; past a limit one extra root call may still answer."""
+        seconds = self.state.limits.max_seconds if self.depth == 0 else None
+        environment = Environment(self.corpus.worker_documents(), self.state.limits, self.state.seed)
+        stack.push_async_callback(environment.close)
+        host = SubCalls(self.state, self.corpus, self.path, self.depth, self._run_child)
+        cells = CellRuns(self.state, environment, host, self.path, self.depth, len(self.corpus.documents))
+        root = RootCalls(self.state, self.path, self.depth)
+        reason: Any
+        try:
+            async with asyncio.timeout(seconds):
+                await environment.start()
+                outcome = await self._loop(span, cells, root)
+                if outcome is not None:
+                    return outcome
+                reason, why = "max_iterations", "The limit of turns is reached."
+        except TimeoutError:
+            reason, why = "timeout", "The time limit of the run is reached."
+        except LimitReached as limit:
+            reason, why = "budget", f"The budget is used up: {limit}."
+        await environment.close()
+        return await self._force(span, root, reason, why)
+
+    async def _loop(self, span: RunSpan, cells: CellRuns, root: RootCalls) -> Outcome | None:
+        """Turns until an answer; None when the turns are used up. Raises `LimitReached` and `ModelError`."""
+        limits = self.state.limits
+        self._messages = list(opening(self.question, self.corpus.describe(), self._budget_line(0)))
+        for number in range(limits.max_iterations):
+            self._iterations = number + 1
+            iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, self._place(number))
+            self.state.progress.iteration, self.state.progress.depth = number, self.depth
+            try:
+                outcome = await self._turn(iteration, number, cells, root)
+            except BaseException as error:
+                iteration.end("cancelled" if isinstance(error, asyncio.CancelledError) else "error")
+                raise
+            iteration.end("ok")
+            if outcome is not None:
+                return outcome
+            if self._budget_stops >= _BUDGET_STOPS:
+                raise LimitReached("calls", "sub-calls were refused again and again")
+        return None
+
+    async def _turn(
+        self, iteration: RunSpan, number: int, cells: CellRuns, root: RootCalls
+    ) -> Outcome | None:
+        """One root call and its cells."""
+        self.state.progress.phase = "asking the root"
+        self.state.tell()
+        completion = await root.ask(iteration, number, tuple(self._messages))
+        found = extract(completion.text or "", completion.finish_reason)
+        remarks = [] if found.remark is None else [f"[{found.remark}]"]
+        if not completion.text:
+            remarks = [_nothing_said(completion)]
+        shown: list[str] = []
+        phases: list[str] = []
+        outcome = None
+        for position, cell in enumerate(found.cells):
+            result = await cells.run(cell, number, iteration)
+            phases.append(result.phase)
+            shown.append(result.shown)
+            self._budget_stops += result.refused_by_budget
+            outcome, remark = self._judge(result)
+            remarks += [remark] if remark else []
+            if outcome is not None or result.report is None:
+                if skipped := len(found.cells) - position - 1:
+                    remarks.append(f"[{skipped} later blocks of this reply were not executed]")
+                break
+        iteration.set({sc.PHASE: as_json(sorted(set(phases))), sc.PREVIEW: ", ".join(dict.fromkeys(phases))})
+        self._remember(completion, found, [*shown, *remarks], number)
+        return outcome
+
+    def _judge(self, result: CellResult) -> tuple[Outcome | None, str | None]:
+        """The outcome if the cell's answer counts, else what the root is told about it."""
+        if result.report is None:
+            return None, None
+        self._partial = partial(result.report) or self._partial
+        verdict = judge(result.report, self._refused)
+        if verdict is None:
+            return None, None
+        self._refused = self._refused or verdict.once
+        return verdict.outcome, None if verdict.refusal is None else f"[{verdict.refusal}]"
+
+    def _remember(self, completion: Completion, found: Extraction, shown: list[str], number: int) -> None:
+        """Add the turn to the history: the reply up to its last cell, then what came of it."""
+        said = found.kept if found.kept is not None else completion.text
+        self._messages.append(Message("assistant", said or "(no reply)"))
+        self._messages.append(cell_output(shown, self._budget_line(number + 1)))
+
+    async def _force(self, span: RunSpan, root: RootCalls, reason: Any, why: str) -> Outcome:
+        """One extra root call after a limit. Only plain text can become the answer, marked as forced."""
+        outcome = Outcome(reason, forced=True)
+        self._messages.append(final_request(why))
+        place = {**self._place(self._iterations), sc.FORCED: True, sc.PREVIEW: "forced answer"}
+        iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, place)
+        try:
+            async with asyncio.timeout(FORCED_SECONDS):
+                completion = await root.ask(iteration, self._iterations, tuple(self._messages))
+        except (ModelError, LimitReached, TimeoutError) as error:
+            iteration.fail(type(error).__name__, str(error))
+            outcome.error = f"no forced answer could be had: {error or 'no time was left'}"
+            outcome.forced = False
+            return outcome
+        except asyncio.CancelledError:
+            iteration.end("cancelled")
+            raise
+        text = plain_text(completion.text or "")
+        iteration.end("ok")
+        if not text:
+            outcome.error, outcome.forced = "the forced reply held no plain text", False
+            return outcome
+        outcome.text = outcome.form = text
+        outcome.via = "forced"
+        return outcome
+
+    async def _run_child(
+        self, scope: CellScope, call: OpenCall, slot: Slot, index: int, parent: RunSpan
+    ) -> Reply:
+        """Answer `rlm_query`: a child run, one level deeper, over its own corpus or this one's."""
+        from rlm_core.child_runs import run_child
+
+        return await run_child(self, scope, call, slot, index, parent)
+
+    def next_child_path(self) -> str:
+        """The run path of the next child."""
+        self._children += 1
+        return f"{self.path}.{self._children}"
+
+    _iterations: int = 0
+
+    def _place(self, iteration: int) -> dict[str, Attribute | None]:
+        return {sc.RUN_PATH: self.path, sc.DEPTH: self.depth, sc.ITERATION: iteration}
+
+    def _budget_line(self, iteration: int) -> str:
+        """What is left, in a line; only limits that exist."""
+        left = self.state.ledger.left(iteration - 1)
+        line = f"turn {iteration + 1} of {self.state.limits.max_iterations}"
+        for key, unit in (("tokens", "tokens"), ("usd", "USD"), ("seconds", "s")):
+            if left[key] is not None:
+                line += f"; {left[key]} {unit} left"
+        limit = self.state.limits.max_calls
+        if limit is not None and self.state.ledger.calls > limit // 2:
+            line += f"; {left['calls']} sub-calls left"
+        return line
+
+    def _start(self, parent: RunSpan | None) -> RunSpan:
+        recorder, limits = self.state.recorder, self.state.limits
+        question, manifest = recorder.payload(self.question), recorder.payload(self.corpus.manifest_json())
+        facts: dict[str, Attribute | None] = {
+            sc.OPERATION: "invoke_agent",
+            sc.AGENT_NAME: "rlm",
+            sc.REQUEST_MODEL: self.state.root_model,
+            sc.RUN_ID: self.state.run_id,
+            sc.RUN_PATH: self.path,
+            sc.DEPTH: self.depth,
+            sc.QUESTION + ".sha256": question,
+            sc.QUESTION + ".chars": len(self.question),
+            sc.QUESTION + ".preview": preview(self.question),
+            sc.OI_INPUT: preview(self.question),
+            sc.PREVIEW: preview(self.question),
+            sc.CORPUS + ".sha256": manifest,
+            sc.CORPUS_ID: self.corpus.corpus_id,
+            sc.ROOT_MODEL: self.state.root_model,
+            sc.SUB_MODEL: self.state.sub_model,
+            sc.SANDBOX: self.state.sandbox,
+            sc.LIMITS: as_json({name: getattr(limits, name) for name in limits.__dataclass_fields__}),
+        }
+        return recorder.start("run", sc.NAME_RUN, parent, {**facts, **self.facts})
+
+    def _end(self, span: RunSpan, outcome: Outcome) -> None:
+        if outcome.text is not None:
+            span.text(sc.ANSWER, outcome.text)
+            span.text(sc.ANSWER_VALUE, as_json(outcome.form))
+        span.set(
+            {
+                sc.STOP_REASON: outcome.stop_reason,
+                sc.FORCED: outcome.forced,
+                sc.ANSWER_VIA: outcome.via,
+                sc.ANSWER_EXPRESSION: outcome.expression,
+                sc.ANSWER_CONFIDENCE: outcome.confidence,
+                sc.ANSWER_NOTE: outcome.note,
+                sc.ANSWER_MARK: outcome.mark,
+                sc.OI_OUTPUT: None if outcome.text is None else preview(outcome.text),
+                sc.LEDGER: as_json(self.state.ledger.statement()) if self.depth == 0 else None,
+            }
+        )
+        if outcome.best_partial:
+            span.text("rlm.best_partial", outcome.best_partial)
+        if outcome.stop_reason == "cancelled":
+            span.end("cancelled")
+        elif outcome.text is None:
+            span.fail(outcome.stop_reason, outcome.error or "no answer")
+        else:
+            span.end("ok")
+
+
+def plain_text(reply: str) -> str:
+    """A forced reply without its code blocks; "" when nothing else stands in it."""
+    found = extract(reply)
+    if not found.cells:
+        return reply.strip()
+    lines = reply.replace("\r\n", "\n").split("\n")
+    opened = next((n for n, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~", "<"))), 0)
+    return "\n".join(lines[:opened]).strip()
+
+
+def _nothing_said(completion: Completion) -> str:
+    if completion.finish_reason == "length":
+        return "[Your reply was used up before any text came; nothing was executed. Think less, write one short cell.]"
+    if completion.reasoning:
+        return "[Only reasoning came, no reply; nothing was executed. Put the cell into the reply itself.]"
+    return "[Your reply was empty; nothing was executed. Write one cell in a ```repl block.]"
+
+
+def answer_reply(outcome: Outcome) -> Reply:
+    """The outcome of a child run as the reply its caller gets."""
+    if outcome.text is None:
+        return {"err": outcome.stop_reason, "msg": outcome.error or "the child run gave no answer"}
+    return {"ok": outcome.text if isinstance(outcome.form, str) else as_text(outcome.value)}

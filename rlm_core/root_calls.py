@@ -1,0 +1,78 @@
+"""The calls to the root model of one run path, with their messages as deltas of a growing pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlm_core import semconv as sc
+from rlm_core.errors import LimitReached, ModelError
+from rlm_core.lm_handler import Completion, Message, Request
+from rlm_core.model_calls import ModelCalls, request_attributes, response_attributes
+from rlm_core.run_state import RunState
+from rlm_core.telemetry import RunSpan, as_json, preview
+
+
+@dataclass
+class RootCalls:
+    """Asks the root model; an empty reply is a reply here, the model is then told that nothing ran."""
+
+    state: RunState
+    path: str
+    depth: int
+    _known: tuple[Message, ...] = ()
+
+    async def ask(self, parent: RunSpan, iteration: int, messages: tuple[Message, ...]) -> Completion:
+        """One root call; raises `ModelError` or `LimitReached` when it is given up."""
+        request = Request(
+            model=self.state.root_model,
+            messages=messages,
+            role="root",
+            max_tokens=self.state.limits.max_tokens_root,
+            timeout=self.state.limits.request_timeout,
+        )
+        prior, added = self._delta(messages)
+        span = self.state.recorder.start(
+            "root_call",
+            sc.chat(request.model),
+            parent,
+            {
+                **request_attributes(request),
+                sc.RUN_PATH: self.path,
+                sc.DEPTH: self.depth,
+                sc.ITERATION: iteration,
+                sc.AGENT_NAME: "rlm",
+                sc.MESSAGES_PRIOR: prior,
+                sc.MESSAGES_ADDED: added,
+                sc.OI_INPUT: preview(messages[-1].content),
+            },
+        )
+        try:
+            completion = await ModelCalls(self.state).ask(request, span)
+        except ModelError as error:
+            span.fail(error.kind, str(error))
+            raise
+        except LimitReached as error:
+            span.fail("budget", str(error))
+            raise
+        except BaseException:
+            span.end("cancelled")
+            raise
+        text = completion.text or ""
+        span.text(sc.RESPONSE, text)
+        if completion.reasoning:
+            span.text(sc.REASONING, completion.reasoning)
+        span.end(
+            "ok", {**response_attributes(completion), sc.OI_OUTPUT: preview(text), sc.PREVIEW: preview(text)}
+        )
+        return completion
+
+    def _delta(self, messages: tuple[Message, ...]) -> tuple[int, str]:
+        """How many messages stand from the last call, and role and hash of the new ones. History only ever grows."""
+        prior = 0
+        for old, new in zip(self._known, messages, strict=False):
+            if old is not new:
+                break
+            prior += 1
+        self._known = messages
+        added = [[message.role, self.state.recorder.payload(message.content)] for message in messages[prior:]]
+        return prior, as_json(added)

@@ -1,0 +1,77 @@
+"""What all parts of one run share: one tree, one ledger, one recorder."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from rlm_core.limits import Ledger, Limits
+from rlm_core.lm_handler import LMHandler
+from rlm_core.progress import Progress, Watcher
+from rlm_core.retries import RetryPolicy
+from rlm_core.telemetry import Recorder
+
+
+@dataclass
+class Totals:
+    """Sums over the call spans of the tree (attempts are inside their call)."""
+
+    input: int = 0
+    output: int = 0
+    usd: Decimal = Decimal(0)
+    statuses: set[str] = field(default_factory=set)
+
+    def cost(self) -> tuple[Decimal | None, str]:
+        """The total and its status: unknown as soon as one price is (None), demo when no language model was involved."""
+        if not self.statuses:
+            return Decimal(0), "free"
+        if "unknown" in self.statuses:
+            return None, "unknown"
+        for status in ("priced", "free", "demo"):
+            if status in self.statuses:
+                return self.usd, status
+        raise AssertionError(f"price statuses {self.statuses}")
+
+
+@dataclass
+class RunState:
+    """One run and its children."""
+
+    run_id: str
+    recorder: Recorder
+    handler: LMHandler
+    root_model: str
+    sub_model: str
+    limits: Limits
+    ledger: Ledger
+    seed: int
+    scratch: Path  # corpora of child runs
+    sandbox: str = "none"
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    rng: random.Random = field(default_factory=random.Random)
+    progress: Progress = field(default_factory=Progress)
+    watcher: Watcher | None = None
+    totals: Totals = field(default_factory=Totals)
+    sub_calls: int = 0
+    failed_sub_calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.attempts = asyncio.Semaphore(self.limits.concurrency)
+        self.workers: dict[int, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(self.limits.max_workers)
+        )
+        self.progress.run_id = self.run_id
+        self.progress.max_iterations = self.limits.max_iterations
+
+    def tell(self) -> None:
+        """Show the progress to the watcher."""
+        if self.watcher is not None:
+            self.progress.seconds = self.ledger.seconds
+            self.progress.tokens = self.totals.input + self.totals.output
+            self.progress.cost_usd = self.totals.usd
+            self.progress.cost_known = "unknown" not in self.totals.statuses
+            self.watcher(self.progress)

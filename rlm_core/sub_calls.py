@@ -1,0 +1,376 @@
+"""Answers the calls that cells make: identity, one span per call, the model or the run's own record behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.corpus import Corpus
+from rlm_core.errors import CorpusError, LimitReached, ModelError
+from rlm_core.lm_handler import Message, Request
+from rlm_core.model_calls import CallDropped, ModelCalls, request_attributes, response_attributes
+from rlm_core.normalise import normalise
+from rlm_core.run_state import RunState
+from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
+from rlm_core.wire import OpenCall, Part, Slot
+
+REFUSALS_PER_CELL: Final = 8
+_DIGITS: Final = re.compile(r"\d+")
+_CORPUS_MARK: Final = (
+    "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}corpus\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
+)
+
+Reply = dict[str, Any]
+ChildRunner = Callable[["CellScope", OpenCall, Slot, int, RunSpan], Awaitable[Reply]]
+
+
+@dataclass
+class CellScope:
+    """The cell that is running: parent of the spans of its calls."""
+
+    number: int
+    span: RunSpan
+    host: SubCalls
+    interrupt: Callable[[str], None]
+    ended: bool = False
+    submitted: int = 0
+    refusals: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What makes two calls the same; see the glossary of hashes in `rlm_core.semconv`."""
+
+    prompt: str
+    prompt_hash: str
+    template_hash: str
+    request_hash: str
+    occurrence: int
+    source_ranges: str
+
+
+@dataclass
+class SubCalls:
+    """The `Host` of one run path.
+
+    While a lost worker is rebuilt (`replaying`), every call is answered from the run's own record and leaves no span;
+    afterwards a call that equals a recorded one (same request hash and occurrence) is still served from it.
+    """
+
+    state: RunState
+    corpus: Corpus
+    path: str
+    depth: int
+    run_child: ChildRunner
+    replaying: bool = False
+    missed: int = 0
+    scope: CellScope | None = None
+    iteration: int = 0
+    _occurrences: Counter[str] = field(default_factory=Counter)
+    _record: dict[tuple[str, int], Reply] = field(default_factory=dict)
+    _budgets: list[Reply] = field(default_factory=list)
+    _budgets_served: int = 0
+    _calls: int = 0
+
+    def __post_init__(self) -> None:
+        self._models = ModelCalls(self.state)
+
+    def begin_replay(self) -> None:
+        """The cells run again from the first one: serve every reply from the record, from its start."""
+        self.replaying, self.missed = True, 0
+        self._occurrences.clear()
+        self._budgets_served = 0
+
+    def end_replay(self) -> None:
+        """New calls are real again. What only the lost cell was told by `budget()` is forgotten with it."""
+        self.replaying = False
+        del self._budgets[self._budgets_served :]
+
+    def budget(self) -> Reply:
+        """What `budget()` shows, recorded because code can act on it."""
+        if self._budgets_served < len(self._budgets):
+            reply = self._budgets[self._budgets_served]
+        else:
+            reply = self.state.ledger.left(self.iteration)
+            self._budgets.append(reply)
+            if self.scope is not None:
+                self.scope.span.event(sc.EV_HOST_REPLY, {"name": "budget", "reply": as_json(reply)})
+        self._budgets_served += 1
+        return reply
+
+    async def sub_calls(self, call: OpenCall) -> list[Reply]:
+        """All replies of a call, in order."""
+        if self.replaying:
+            return [self._replayed(call, slot) for slot in call.slots]
+        scope = self.scope
+        if scope is None or scope.ended:
+            return [_error("cancelled", "no cell is running any more")] * call.size
+        first = scope.submitted
+        scope.submitted += call.size
+        if not call.batch:
+            return [await self._one(scope, scope.span, call, call.slots[0], first)]
+        span = self._start_batch(scope, call)
+        try:
+            work = [self._one(scope, span, call, slot, index) for index, slot in enumerate(call.slots)]
+            replies = list(await asyncio.gather(*work))
+        except BaseException:
+            span.end("cancelled")
+            raise
+        failed = sum("err" in reply for reply in replies)
+        span.end("ok", {sc.BATCH_FAILED: failed, sc.PREVIEW: f"{call.size} calls, {failed} failed"})
+        return replies
+
+    async def _one(self, scope: CellScope, parent: RunSpan, call: OpenCall, slot: Slot, index: int) -> Reply:
+        if call.op == "rlm":
+            return await self.run_child(scope, call, slot, index, parent)
+        try:
+            model = self._model(call.model)
+            texts = self._resolve(slot, model)
+        except (CorpusError, ModelError) as error:
+            kind = error.kind if isinstance(error, ModelError) else "bad_request"
+            return self.refuse(scope, parent, call, index, kind, str(error))
+        request, identity = self._identify(call, slot, model, texts)
+        span = self._start_call(scope, parent, call, index, request, identity)
+        known = self._record.get((identity.request_hash, identity.occurrence))
+        if known is not None:
+            return self._serve_known(span, known)
+        return await self._ask(scope, span, request, identity)
+
+    async def _ask(self, scope: CellScope, span: RunSpan, request: Request, identity: Identity) -> Reply:
+        state = self.state
+        state.sub_calls += 1
+        state.progress.calls_running += 1
+        state.tell()
+        try:
+            state.ledger.admit_call()
+            completion = await self._models.ask(request, span, lambda: scope.ended)
+            text = completion.text or ""
+            span.text(sc.RESPONSE, text)
+            if completion.reasoning:
+                span.text(sc.REASONING, completion.reasoning)
+            facts = {
+                **response_attributes(completion),
+                sc.OI_OUTPUT: preview(text),
+                sc.PREVIEW: preview(text),
+            }
+            span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
+            reply: Reply = {"ok": text}
+        except CallDropped as error:
+            span.fail("cancelled", str(error), "cancelled")
+            return _error("cancelled", str(error))
+        except LimitReached as error:
+            self._note_refusal(scope)
+            reply = self._failed(span, "budget", str(error))
+        except ModelError as error:
+            reply = self._failed(span, error.kind, str(error))
+        except asyncio.CancelledError:
+            span.fail("cancelled", "the run was stopped", "cancelled")
+            raise
+        finally:
+            state.progress.calls_running -= 1
+            state.progress.calls_done += 1
+            state.tell()
+        self._record[identity.request_hash, identity.occurrence] = reply
+        return reply
+
+    def _failed(self, span: RunSpan, kind: str, message: str) -> Reply:
+        self.state.failed_sub_calls += 1
+        self.state.progress.calls_failed += 1
+        span.fail(kind, message)
+        return _error(kind, message)
+
+    def refuse(
+        self, scope: CellScope, parent: RunSpan, call: OpenCall, index: int, kind: str, message: str
+    ) -> Reply:
+        """A call that is turned away before it is a request still leaves its span."""
+        facts = {
+            **self._call_facts(scope, call, index),
+            sc.ROLE: "sub",
+            sc.REQUEST_MODEL: self.state.sub_model,
+        }
+        span = self.state.recorder.start("sub_call", sc.chat(self.state.sub_model), parent, facts)
+        self.state.sub_calls += 1
+        return self._failed(span, kind, message)
+
+    def _note_refusal(self, scope: CellScope) -> None:
+        scope.refusals += 1
+        if scope.refusals == REFUSALS_PER_CELL:
+            scope.interrupt(f"{REFUSALS_PER_CELL} sub-calls refused by the budget")
+
+    def _serve_known(self, span: RunSpan, reply: Reply) -> Reply:
+        span.set({sc.SERVED_FROM: "record", sc.COST_USD: "0", sc.COST_STATUS: "free"})
+        self.state.sub_calls += 1
+        if "err" in reply:
+            span.fail(reply["err"], reply["msg"])
+        else:
+            span.text(sc.RESPONSE, reply["ok"])
+            span.end("ok", {sc.PREVIEW: preview(reply["ok"]), sc.OI_OUTPUT: preview(reply["ok"])})
+        return reply
+
+    def _replayed(self, call: OpenCall, slot: Slot) -> Reply:
+        """The recorded reply of a call, while a worker is rebuilt."""
+        try:
+            if call.op == "rlm":
+                key = self.child_key(slot)
+            else:
+                model = self._model(call.model)
+                _, identity = self._identify(call, slot, model, self._resolve(slot, model))
+                key = (identity.request_hash, identity.occurrence)
+        except (CorpusError, ModelError) as error:
+            return _error("bad_request", str(error))
+        if (reply := self._record.get(key)) is not None:
+            return reply
+        self.missed += 1
+        return _error("record", "this call was not made before the worker was lost")
+
+    def child_key(self, slot: Slot) -> tuple[str, int]:
+        """The identity of a child run: its question, its context and how often it was asked before."""
+        request_hash = sha256_text(as_json(["rlm", slot.prompt, slot.contexts]))
+        return request_hash, self._next_occurrence(request_hash)
+
+    def remember(self, key: tuple[str, int], reply: Reply) -> None:
+        """Keep the reply of a child run for a rebuild."""
+        self._record[key] = reply
+
+    def recorded(self, key: tuple[str, int]) -> Reply | None:
+        """The reply this run already has for a call."""
+        return self._record.get(key)
+
+    def text_of(self, parts: list[Part]) -> str:
+        """Parts as text; raises `CorpusError` for a place outside the corpus."""
+        return "".join(part if isinstance(part, str) else self.corpus.text(*part) for part in parts)
+
+    def _resolve(self, slot: Slot, model: str) -> str:
+        """The prompt as the model will see it."""
+        if slot.too_large is not None:
+            raise ModelError("too_large", f"a prompt of {slot.too_large:,} bytes is too large to be sent")
+        prompt, snippet = self.text_of(slot.prompt), self.text_of(slot.snippet)
+        text = f"{prompt}\n\n{snippet}" if prompt and snippet else prompt + snippet
+        most = self.state.limits.max_prompt_chars
+        if len(text) > most:
+            raise ModelError(
+                "too_large", f"a prompt of {len(text):,} characters exceeds the limit of {most:,}; send parts"
+            )
+        return text
+
+    def _model(self, asked: str | None) -> str:
+        """The model of a call. Generated code may name only the models of this run."""
+        names = {None: self.state.sub_model, "sub": self.state.sub_model, "root": self.state.root_model}
+        names |= {self.state.sub_model: self.state.sub_model, self.state.root_model: self.state.root_model}
+        if asked not in names:
+            raise ModelError(
+                "bad_request",
+                f"model {asked!r} is not part of this run; use {self.state.sub_model!r} or {self.state.root_model!r}",
+            )
+        return names[asked]
+
+    def _identify(self, call: OpenCall, slot: Slot, model: str, prompt: str) -> tuple[Request, Identity]:
+        most = min(call.max_tokens or self.state.limits.max_tokens_sub, self.state.limits.max_tokens_sub)
+        prompt_hash = sha256_text(prompt)
+        request_hash = sha256_text(as_json([prompt_hash, model, most, call.schema]))
+        identity = Identity(
+            prompt=prompt,
+            prompt_hash=prompt_hash,
+            template_hash=sha256_text(_template(slot)),
+            request_hash=request_hash,
+            occurrence=self._next_occurrence(request_hash),
+            source_ranges=as_json(self._source_ranges(slot)),
+        )
+        request = Request(
+            model=model,
+            messages=(Message("user", prompt),),
+            role="sub",
+            max_tokens=most,
+            schema=call.schema,
+            timeout=self.state.limits.request_timeout,
+            request_hash=request_hash,
+            occurrence=identity.occurrence,
+        )
+        return request, identity
+
+    def _next_occurrence(self, request_hash: str) -> int:
+        occurrence = self._occurrences[request_hash]
+        self._occurrences[request_hash] += 1
+        return occurrence
+
+    def _source_ranges(self, slot: Slot) -> dict[str, Any]:
+        """Places in the corpus as UTF-8 byte ranges. Texts the code built itself are not searched for here."""
+        places = [part for part in (*slot.prompt, *slot.snippet) if not isinstance(part, str)]
+        if not places:
+            return {"how": "not_searched", "ranges": []}
+        return {"how": "reference", "ranges": [[part[0], *self.corpus.byte_range(*part)] for part in places]}
+
+    def _start_call(
+        self,
+        scope: CellScope,
+        parent: RunSpan,
+        call: OpenCall,
+        index: int,
+        request: Request,
+        identity: Identity,
+    ) -> RunSpan:
+        digest = self.state.recorder.payload(identity.prompt)
+        return self.state.recorder.start(
+            "sub_call",
+            sc.chat(request.model),
+            parent,
+            {
+                **request_attributes(request),
+                **self._call_facts(scope, call, index),
+                sc.PROMPT + ".sha256": digest,
+                sc.PROMPT + ".chars": len(identity.prompt),
+                sc.PROMPT + ".preview": preview(identity.prompt),
+                sc.OI_INPUT: preview(identity.prompt),
+                sc.PROMPT_HASH: identity.prompt_hash,
+                sc.TEMPLATE_HASH: identity.template_hash,
+                sc.REQUEST_HASH: identity.request_hash,
+                sc.CALL_OCCURRENCE: identity.occurrence,
+                sc.SOURCE_RANGES: identity.source_ranges,
+                sc.SERVED_FROM: "model",
+            },
+        )
+
+    def _call_facts(self, scope: CellScope, call: OpenCall, index: int) -> dict[str, Attribute | None]:
+        self._calls += 1
+        return {
+            sc.RUN_PATH: self.path,
+            sc.DEPTH: self.depth,
+            sc.ITERATION: self.iteration,
+            sc.CELL: scope.number,
+            sc.CALL_ID: f"{self.path}/{self._calls}",
+            sc.CALL_LINE: call.line or None,
+            sc.CALL_INDEX: index,
+            sc.AGENT_NAME: "rlm.sub",
+        }
+
+    def _start_batch(self, scope: CellScope, call: OpenCall) -> RunSpan:
+        return self.state.recorder.start(
+            "batch",
+            sc.NAME_BATCH,
+            scope.span,
+            {
+                sc.RUN_PATH: self.path,
+                sc.DEPTH: self.depth,
+                sc.ITERATION: self.iteration,
+                sc.CELL: scope.number,
+                sc.CALL_LINE: call.line or None,
+                sc.BATCH_SIZE: call.size,
+            },
+        )
+
+
+def _template(slot: Slot) -> str:
+    """The prompt with corpus places and digits masked: equal for calls that ask the same of different places."""
+    parts = [_DIGITS.sub("0", part) if isinstance(part, str) else _CORPUS_MARK for part in slot.prompt]
+    parts.append("\n\n")
+    parts += [_DIGITS.sub("0", part) if isinstance(part, str) else _CORPUS_MARK for part in slot.snippet]
+    return "".join(parts)
+
+
+def _error(kind: str, message: str) -> Reply:
+    return {"err": kind, "msg": message[:2000]}

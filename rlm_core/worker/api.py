@@ -1,0 +1,237 @@
+"""The names a cell finds in its REPL, as `rlm_core.prompts` promises them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rlm_core import frames, values
+from rlm_core.sub_call_error import SubCallError
+from rlm_core.texts import parts_of
+from rlm_core.worker.channel import Channel
+
+_FRAME_FILL: Final = frames.MAX_FRAME // 2
+_SLOT_CAP: Final = frames.MAX_FRAME - 4096
+CELL_FILE: Final = "<cell "
+
+
+class Ending:
+    """What FINAL, FINAL_VAR or SUBMIT were given in this cell; the last one counts."""
+
+    via: str | None = None
+    value: Any = None
+    name: str | None = None
+
+    def set(self, via: str | None, value: Any = None, name: str | None = None) -> None:
+        """Take an ending, or with None forget it (a new cell begins)."""
+        self.via, self.value, self.name = via, value, name
+
+
+def build(channel: Channel, namespace: dict[str, Any], final: Ending) -> dict[str, Any]:
+    """The callables of the REPL by name, aliases included."""
+    calls = _Calls(channel)
+
+    def FINAL(value: Any) -> None:
+        """End the run with this value."""
+        final.set("FINAL", value)
+
+    def SUBMIT(*args: Any, **fields: Any) -> None:
+        """End the run with this value; several values are given as a tuple, named ones as a dict."""
+        value = fields or (args[0] if len(args) == 1 else args)
+        final.set("SUBMIT", value)
+
+    def FINAL_VAR(name: Any) -> None:
+        """End the run with the value this variable has at the end of the cell."""
+        if isinstance(name, str):
+            final.set("FINAL_VAR", name=str(name).strip())
+        else:
+            final.set("FINAL_VAR", name)
+
+    def SHOW_VARS() -> str:
+        """The variables defined so far, with their types."""
+        rows = [
+            f"{name}: {type(value).__name__}"
+            for name, value in namespace.items()
+            if not name.startswith("_") and not (callable(value) and name in names)
+        ]
+        return "\n".join(rows) or "no variables yet"
+
+    names: dict[str, Any] = {
+        "llm_query": calls.llm_query,
+        "llm_call": calls.llm_query,
+        "llm_batch": calls.llm_batch,
+        "llm_query_batched": calls.llm_batch,
+        "rlm_query": calls.rlm_query,
+        "rlm_query_batched": calls.rlm_query_batched,
+        "budget": calls.budget,
+        "FINAL": FINAL,
+        "FINAL_VAR": FINAL_VAR,
+        "SUBMIT": SUBMIT,
+        "SHOW_VARS": SHOW_VARS,
+        "SubCallError": SubCallError,
+    }
+    return names
+
+
+class _Calls:
+    """The sub-calls, as frames."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def llm_query(
+        self,
+        prompt: Any,
+        snippet: Any = "",
+        *,
+        model: str | None = None,
+        schema: dict[str, Any] | None = None,
+        max_tokens: int | None = None,
+    ) -> Any:
+        """Ask the sub-model once; returns its reply, or a falsy SubCallError."""
+        slot = {"p": parts_of(prompt), "s": parts_of(snippet)}
+        return self._ask("llm", [slot], False, _options(model, schema, max_tokens))[0]
+
+    def llm_batch(
+        self,
+        prompts: Iterable[Any],
+        snippets: Iterable[Any] | None = None,
+        *,
+        model: str | None = None,
+        schema: dict[str, Any] | None = None,
+        max_tokens: int | None = None,
+    ) -> list[Any]:
+        """Ask the sub-model once for each prompt, in parallel; returns the replies in order."""
+        slots = _slots("llm_batch", prompts, snippets, "snippets")
+        return self._ask("llm", slots, True, _options(model, schema, max_tokens))
+
+    def rlm_query(self, prompt: Any, context: Any = None) -> Any:
+        """Run a child run with a REPL of its own over `context` (default: this run's context)."""
+        return self._ask("rlm", [_child_slot(prompt, context)], False, {})[0]
+
+    def rlm_query_batched(self, prompts: Iterable[Any], contexts: Iterable[Any] | None = None) -> list[Any]:
+        """Several child runs, in order."""
+        wanted = _as_list("rlm_query_batched", prompts)
+        given = [None] * len(wanted) if contexts is None else _as_list("rlm_query_batched", contexts)
+        _same_length("rlm_query_batched", wanted, given, "contexts")
+        slots = [_child_slot(prompt, context) for prompt, context in zip(wanted, given, strict=True)]
+        return self._ask("rlm", slots, True, {})
+
+    def budget(self) -> dict[str, Any]:
+        """What is left of the run's limits, as a dict; None = no limit."""
+        call = self._channel.open()
+        self._channel.send({"t": "budget", "id": call, "line": _line()})
+        reply: dict[str, Any] = self._channel.collect(call)[0]
+        return reply
+
+    def _ask(self, op: str, slots: list[dict[str, Any]], batch: bool, options: dict[str, Any]) -> list[Any]:
+        if not slots:
+            return []
+        call = self._channel.open()
+        head = {
+            "t": "open",
+            "id": call,
+            "op": op,
+            "n": len(slots),
+            "batch": batch,
+            "line": _line(),
+            **options,
+        }
+        self._channel.send(head)
+        for block in _packed(slots):
+            self._channel.send({"t": "items", "id": call, "items": block})
+        self._channel.send({"t": "close", "id": call})
+        return [_reply(item) for item in self._channel.collect(call)]
+
+
+def _reply(item: dict[str, Any]) -> Any:
+    if "err" in item:
+        return SubCallError(item["err"], item["msg"])
+    return values.from_form(item["v"]) if "v" in item else item["ok"]
+
+
+def _options(model: str | None, schema: dict[str, Any] | None, max_tokens: int | None) -> dict[str, Any]:
+    if model is not None and not isinstance(model, str):
+        raise TypeError("model must be a name")
+    if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 1):
+        raise ValueError("max_tokens must be a positive whole number")
+    if schema is not None and not isinstance(schema, dict):
+        raise TypeError("schema must be a dict (a JSON schema)")
+    given = {"model": model, "schema": schema, "max_tokens": max_tokens}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _slots(
+    name: str, prompts: Iterable[Any], snippets: Iterable[Any] | None, what: str
+) -> list[dict[str, Any]]:
+    wanted = _as_list(name, prompts)
+    given = [""] * len(wanted) if snippets is None else _as_list(name, snippets)
+    _same_length(name, wanted, given, what)
+    return [
+        {"p": parts_of(prompt), "s": parts_of(snippet)} for prompt, snippet in zip(wanted, given, strict=True)
+    ]
+
+
+def _child_slot(prompt: Any, context: Any) -> dict[str, Any]:
+    """`c` holds one list of parts per document of the child's corpus; absent = the corpus of this run."""
+    slot: dict[str, Any] = {"p": parts_of(prompt)}
+    if context is not None:
+        several = isinstance(context, Sequence) and not isinstance(context, str)
+        slot["c"] = [parts_of(text) for text in context] if several else [parts_of(context)]
+    return slot
+
+
+def _as_list(name: str, given: Iterable[Any]) -> list[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(
+            f"{name} needs a list, not {type(given).__name__}; for one prompt use {_single(name)}"
+        )
+    items = list(given)
+    if len(items) > frames.MAX_SLOTS:
+        raise ValueError(f"{name} takes at most {frames.MAX_SLOTS:,} prompts at once, not {len(items):,}")
+    return items
+
+
+def _same_length(name: str, prompts: list[Any], given: list[Any], what: str) -> None:
+    if len(prompts) != len(given):
+        raise ValueError(
+            f"{name} got {len(prompts)} prompts but {len(given)} {what}; it needs one for each "
+            f"(repeat a prompt with [prompt] * {len(given)})"
+        )
+
+
+def _single(name: str) -> str:
+    return "rlm_query" if name.startswith("rlm") else "llm_query"
+
+
+def _packed(slots: list[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
+    """Slots in blocks that fit a frame; a slot too large for any frame goes as its size only."""
+    block: list[dict[str, Any]] = []
+    filled = total = 0
+    for slot in slots:
+        size = _slot_bytes(slot)
+        total += size
+        if size > _SLOT_CAP or total > frames.MAX_BATCH:
+            slot, size = {"too_large": size}, 32
+        if block and filled + size > _FRAME_FILL:
+            yield block
+            block, filled = [], 0
+        block.append(slot)
+        filled += size
+    yield block
+
+
+def _slot_bytes(slot: dict[str, Any]) -> int:
+    """Bytes of the slot in a frame."""
+    return len(frames.encode_body(slot)) + 1
+
+
+def _line() -> int:
+    """The line of the innermost cell frame on this thread's stack, 0 where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(CELL_FILE):
+            return frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]  # ends with None
+    return 0

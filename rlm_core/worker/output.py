@@ -1,0 +1,64 @@
+"""What a cell prints: kept up to a cap (head and tail), counted in full."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import deque
+
+
+class CappedOutput(io.TextIOBase):
+    """A text stream that keeps the first and the last half of `cap` characters and counts all of them."""
+
+    def __init__(self, cap: int) -> None:
+        self._half = max(1, cap // 2)
+        self._lock = threading.Lock()
+        self.start()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # the base class has a plain attribute
+        """What programs ask a terminal for."""
+        return "utf-8"
+
+    def start(self) -> None:
+        """Forget everything; a new cell begins."""
+        self._head: list[str] = []
+        self._head_chars = 0
+        self._tail: deque[str] = deque()
+        self._tail_chars = 0
+        self.true_chars = 0
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep what fits, count everything."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        with self._lock:
+            self.true_chars += len(text)
+            room = self._half - self._head_chars
+            if room > 0:
+                self._head.append(text[:room])
+                self._head_chars += min(room, len(text))
+                rest = text[room:]
+            else:
+                rest = text
+            if rest:
+                self._keep_tail(rest[-self._half :])
+        return len(text)
+
+    def _keep_tail(self, text: str) -> None:
+        self._tail.append(text)
+        self._tail_chars += len(text)
+        while self._tail_chars - len(self._tail[0]) >= self._half:
+            self._tail_chars -= len(self._tail.popleft())
+
+    def text(self) -> str:
+        """What was kept; where something was dropped, a line says how much."""
+        head, tail = "".join(self._head), "".join(self._tail)[-self._half :]
+        dropped = self.true_chars - len(head) - len(tail)
+        if dropped <= 0:
+            return head + tail
+        return f"{head}\n[... {dropped:,} of {self.true_chars:,} characters were not kept ...]\n{tail}"
