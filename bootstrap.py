@@ -247,15 +247,15 @@ def check(venv: Path, args: Sequence[str]) -> int:
     """Lint, format, strict types, import contracts: all of them run, and 1 says that one complained."""
     python = program(venv, "python")
     steps: dict[str, list[str | Path]] = {
-        "ruff check": [python, "-m", "ruff", "check", "."],
-        "ruff format": [python, "-m", "ruff", "format", "--check", "."],
+        "ruff check": [python, "-m", "ruff", "check", "--output-format", "concise", ".", *args],
+        "ruff format": [python, "-m", "ruff", "format", "--check", "--output-format", "concise", "."],
         "mypy --strict": [python, "-m", "mypy", "--strict", "bootstrap.py", *PACKAGES],
-        "import contracts": [program(venv, "lint-imports")],
+        "import contracts": [program(venv, "lint-imports"), "--no-logo"],
     }
     failed = []
     for name, command in steps.items():
         print(f"== {name}", flush=True)
-        if run([*command, *args] if name == "ruff check" else command, venv):
+        if run(command, venv):
             failed.append(name)
     print(f"== check failed: {', '.join(failed)}" if failed else "== check passed", flush=True)
     return 1 if failed else 0
@@ -304,7 +304,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, Sequence[str]], int], str]] = {
     "app": (app, "start the app"),
     "test": (test, "lint, types, import contracts and the tests (arguments go to pytest)"),
     "demo": (demo, "ask a sample corpus with the offline demo model and show the tree"),
-    "check": (check, "lint, types and import contracts only"),
+    "check": (check, "lint, types and import contracts only (arguments go to ruff check)"),
     "bench": (bench, "measure and compare with the targets"),
     "test-full": (test_full, "the tests with the long ones"),
 }
