@@ -13,10 +13,10 @@ StopReason = Literal["final", "max_iterations", "budget", "timeout", "cancelled"
 class Answer:
     """The outcome of one run.
 
-    `text` is the answer as text (None when there is none), `value` the Python value the cell gave. `forced` says the
-    answer was extracted after a limit by one extra root call. `confidence` is "low" when the program marked it so.
-    `tokens` counts root and sub-calls once each; `cost_usd` is None when any price is unknown (`cost_status` says so:
-    priced, free, unknown, demo or partial), `seconds` is wall time.
+    `text` is the answer as text (None when there is none), `value` the Python value the cell gave. `forced`
+    says the answer was extracted after a limit by one extra root call. `confidence` is "low" when the program
+    marked it so. `tokens` counts root and sub-calls once each; `cost_usd` is None when any price is unknown
+    (`cost_status` says so: priced, free, unknown, demo or partial), `seconds` is wall time.
     """
 
     run_id: str

@@ -1,4 +1,4 @@
-"""Runs the cells of one (child) run: checks, span, output for the root, and the way back after a lost worker."""
+"""Runs the cells of one (child) run: checks, span, output for the root, the way back after a lost worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlm_core.cells import Cell
 from rlm_core.checks import CodeReport, Finding, check
 from rlm_core.environment import Environment
 from rlm_core.errors import WorkerDied
-from rlm_core.prompts import cut_middle, fence
+from rlm_core.prompts import cut_middle, fence, left_out
 from rlm_core.run_state import RunState
 from rlm_core.sub_calls import CellScope, SubCalls
 from rlm_core.telemetry import RunSpan, as_json, preview
@@ -151,7 +151,9 @@ class CellRuns:
             self._from_calls.update(report.written())
 
     def _phase(self, code: CodeReport) -> str:
-        """The first rule that fits: sets the answer, makes sub-calls, reads what came from sub-calls, none of these."""
+        """The first rule that fits: sets the answer, makes sub-calls, reads what came from sub-calls, none of
+        these.
+        """
         if code.ends_run:
             return "Terminate"
         if code.makes_sub_calls:
@@ -164,8 +166,8 @@ class CellRuns:
         text = report.stdout
         if report.true_chars > limit:
             half = limit // 2
-            left_out = report.true_chars - 2 * half
-            text = f"{text[:half]}\n[... {left_out:,} of {report.true_chars:,} characters left out ...]\n{text[-half:]}"
+            said = left_out(report.true_chars - 2 * half, report.true_chars)
+            text = f"{text[:half]}\n{said}\n{text[-half:]}"
         parts = [_safe(text.rstrip("\n"))] if text.strip() else []
         if report.exception is not None and report.interrupted_by is None:
             parts.append(_safe(cut_middle(report.exception.rstrip("\n"), _TRACEBACK_SHOWN)))
@@ -190,8 +192,9 @@ class CellRuns:
         differences = await self._rebuild()
         span.event(sc.EV_REBUILT, {"cells": len(self._history), "differences": as_json(differences)})
         shown = (
-            f"[{death}. A new process has run your {len(self._history)} earlier cells again with the recorded sub-call "
-            f"answers; nothing of this cell is left{', lost: ' + ', '.join(lost[:20]) if lost else ''}.]"
+            f"[{death}. A new process has run your {len(self._history)} earlier cells again, with the recorded "
+            "answers of their sub-calls; nothing of this cell is left"
+            f"{', lost: ' + ', '.join(lost[:20]) if lost else ''}.]"
         )
         if differences:
             shown += f"\n[not everything came back the same: {'; '.join(differences[:5])}]"
@@ -203,7 +206,7 @@ class CellRuns:
         return CellResult(None, shown, phase)
 
     async def _rebuild(self) -> list[str]:
-        """Run the completed cells again in a new worker; returns what differs from their first run, in words."""
+        """Run the completed cells again in a new worker; returns in words what differs from before."""
         await self.environment.close()
         await self.environment.start()
         self.host.begin_replay()
@@ -250,5 +253,7 @@ def _budget_stop(reason: str | None) -> bool:
 
 
 def _safe(text: str) -> str:
-    """Output that holds fence lines is fenced longer, so that it cannot be read as a block of the conversation."""
+    """Output that holds fence lines is fenced longer, so that it cannot be read as a block of the
+    conversation.
+    """
     return fence(text) if "```" in text or "~~~" in text else text

@@ -1,7 +1,7 @@
 """The engine's side of a worker: starts it, runs cells in it, survives whatever it sends.
 
-Every frame is untrusted. A frame that is not the protocol kills the worker and is reported as such; nothing a worker
-says is believed about cost, time or counts.
+Every frame is untrusted. A frame that is not the protocol kills the worker and is reported as such; nothing a
+worker says is believed about cost, time or counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class Host(Protocol):
     """Who answers the calls of a cell."""
 
     async def sub_calls(self, call: OpenCall) -> list[dict[str, Any]]:
-        """One reply per slot, in order: `{"ok": text}` or `{"err": kind, "msg": text}`; never raises for one slot."""
+        """One reply per slot, in order: `{"ok": text}` or `{"err": kind, "msg": text}`; never raises for one
+        slot.
+        """
         ...
 
     def budget(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class ModelError(RLMScopeError):
 
 
 class LimitReached(RLMScopeError):
-    """A limit forbids the next step; `dimension` is iterations, calls, tokens, cost, depth, width or seconds."""
+    """A limit forbids the next step: iterations, calls, tokens, cost, depth, width or seconds."""
 
     def __init__(self, dimension: str, message: str) -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class LimitReached(RLMScopeError):
 
 
 class WorkerDied(RLMScopeError):
-    """The worker process ended, was killed, or sent something that is not the protocol; `cause` says which."""
+    """The worker process ended, was killed, or sent what is not the protocol; `cause` says which."""
 
     def __init__(self, cause: str, message: str) -> None:
         super().__init__(message)

@@ -17,7 +17,9 @@ from rlm_core.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one attempt. `input` includes cached reads and writes, `output` includes reasoning; None = not told."""
+    """Tokens of one attempt. `input` includes cached reads and writes, `output` includes reasoning; None =
+    not told.
+    """
 
     input: int | None = None
     output: int | None = None
@@ -61,7 +63,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What one attempt returned. `text` is None when the provider sent no content; `facts` are span attributes."""
+    """What one attempt returned. `text` is None when the provider sent no content; `facts` are span
+    attributes.
+    """
 
     text: str | None
     finish_reason: str | None = "stop"
@@ -123,7 +127,9 @@ class FunctionLMHandler:
 
 
 class RecordedLMHandler:
-    """Answers from a record: `(request_hash, occurrence) -> Completion`. Unknown requests raise `ModelError("bad_request")`."""
+    """Answers from a record: `(request_hash, occurrence) -> Completion`. Unknown requests raise
+    `ModelError("bad_request")`.
+    """
 
     def __init__(self, answers: Mapping[tuple[str, int], Completion]) -> None:
         self._answers = answers

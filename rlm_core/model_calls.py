@@ -20,13 +20,18 @@ TIMEOUT_GRACE = 5.0  # seconds past the request timeout after which the engine s
 _COUNTS = ("input", "output", "cached_read", "cache_write", "reasoning")
 
 
+Facts = dict[str, Attribute | None]
+
+
 class CallDropped(RunCancelled):
     """A queued call whose cell ended before its first attempt."""
 
 
 @dataclass
 class Spent:
-    """Usage and price of a call so far: the sum over its attempts; a count stays None until one attempt reports it."""
+    """Usage and price of a call so far: the sum over its attempts; a count stays None until one attempt
+    reports it.
+    """
 
     usage: Usage = field(default_factory=Usage)
     usd: Decimal = Decimal(0)
@@ -51,10 +56,11 @@ class ModelCalls:
     async def ask(
         self, request: Request, span: RunSpan, dropped: Callable[[], bool] = lambda: False
     ) -> Completion:
-        """Ask until an answer comes or the policy gives up. Sets usage, cost and outcome on `span`, but leaves it open.
+        """Ask until an answer comes or the policy gives up. Sets usage, cost and outcome on `span`, but
+        leaves it open.
 
-        `dropped` is asked before each attempt: true = nobody waits for the answer any more. Raises `ModelError` (given
-        up), `LimitReached` (no room in the budget) or `CallDropped`.
+        `dropped` is asked before each attempt: true = nobody waits for the answer any more. Raises
+        `ModelError` (given up), `LimitReached` (no room in the budget) or `CallDropped`.
         """
         state, spent, tries = self._state, Spent(), 0
 
@@ -64,28 +70,17 @@ class ModelCalls:
 
         async def attempt(index: int, waited: float, retry_after: float | None) -> Completion:
             nonlocal tries
+            tries = index + 1
+            facts: Facts = {sc.ATTEMPT: index, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
             reservation = self._reservation(request)
             await state.ledger.reserve(reservation, request.role)
-            tries = index + 1
-            settled = False
+            used = _Used(Amount(), None)
             try:
                 async with state.attempts:
                     await before(index)
-                    facts = {sc.ATTEMPT: index, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
-                    completion, usage, price = await self._attempt(request, span, facts)
-                spent.add(usage, price)
-                self._settle(request, reservation, usage, price)
-                settled = True
-            except _Failed as failed:
-                if failed.usage is not None and failed.price is not None:
-                    spent.add(failed.usage, failed.price)
-                    self._settle(request, reservation, failed.usage, failed.price)
-                    settled = True
-                raise failed.error from None
+                    return await self._attempt(request, span, facts, spent, used)
             finally:
-                if not settled:
-                    state.ledger.settle(reservation, Amount(), None)
-            return completion
+                state.ledger.settle(reservation, used.amount, used.output)
 
         try:
             return await with_retries(attempt, policy=state.policy, rng=state.rng, before=before)
@@ -94,55 +89,65 @@ class ModelCalls:
             self._count(spent)
 
     async def _attempt(
-        self, request: Request, parent: RunSpan, facts: dict[str, Attribute | None]
-    ) -> tuple[Completion, Usage, pricing.Price]:
-        """One try in one span; the start is on record before the request leaves. Raises `_Failed`."""
+        self, request: Request, parent: RunSpan, facts: Facts, spent: Spent, used: _Used
+    ) -> Completion:
+        """One try in one span; the start is on record before the request leaves. Raises `ModelError`.
+
+        What it used is added to `spent` (for the call's span) and put into `used` (for the ledger).
+        """
         facts |= {sc.REQUEST_MODEL: request.model, sc.ROLE: request.role}
         span = self._state.recorder.start("attempt", sc.NAME_ATTEMPT, parent, facts)
+        completion = None
         try:
             async with asyncio.timeout(request.timeout + TIMEOUT_GRACE):
                 completion = await self._state.handler.complete(request)
+            if request.role == "sub" and (problem := _no_answer(completion)) is not None:
+                raise problem
         except TimeoutError:
+            message = f"no answer within {request.timeout:g} s"
             raise self._failed(
-                span,
-                request,
-                ModelError("timeout", f"no answer within {request.timeout:g} s", retryable=True),
+                span, request, ModelError("timeout", message, retryable=True), spent, used
             ) from None
         except ModelError as error:
-            raise self._failed(span, request, error) from None
+            if completion is not None:
+                self._record(span, completion, request, spent, used)
+            raise self._failed(span, request, error, spent, used) from None
         except asyncio.CancelledError:
             span.fail("cancelled", "the run was stopped while this attempt was in flight", "cancelled")
             raise
         except Exception as error:  # a defect of the handler: typed, recorded, not retried
-            failure = ModelError("unknown", f"{type(error).__name__}: {error}")
-            raise self._failed(span, request, failure) from error
-        usage = completion.usage
-        price = pricing.price_call(request.model, usage)
-        if request.role == "sub" and (error := _no_answer(completion)) is not None:
-            raise self._failed(span, request, error, completion)
-        self._record(span, completion)
-        span.end("ok", {**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
-        return completion, usage, price
+            problem = ModelError("unknown", f"{type(error).__name__}: {error}")
+            raise self._failed(span, request, problem, spent, used) from error
+        self._record(span, completion, request, spent, used)
+        span.end("ok")
+        return completion
 
     def _failed(
-        self, span: RunSpan, request: Request, error: ModelError, completion: Completion | None = None
-    ) -> _Failed:
+        self, span: RunSpan, request: Request, error: ModelError, spent: Spent, used: _Used
+    ) -> ModelError:
         """Close a failed attempt. One that timed out counts with an estimate, since it may well be billed."""
-        usage = price = None
-        if completion is not None:
-            self._record(span, completion)
-            usage = completion.usage
-        elif error.kind == "timeout":
+        if error.kind == "timeout":
             usage = Usage(input=_input_tokens(request), output=0, estimated=True)
-        if usage is not None:
-            price = pricing.price_call(request.model, usage)
-            span.set({**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
+            self._charge(span, request, usage, spent, used)
         span.set({sc.HTTP_STATUS: error.status})
         span.fail(error.kind, str(error))
-        return _Failed(error, usage, price)
+        return error
 
-    def _record(self, span: RunSpan, completion: Completion) -> None:
+    def _charge(self, span: RunSpan, request: Request, usage: Usage, spent: Spent, used: _Used) -> None:
+        price = pricing.price_call(request.model, usage)
+        span.set({**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
+        spent.add(usage, price)
+        tokens = (usage.input or 0) + (usage.output or 0)
+        used.amount, used.output = (
+            Amount(tokens, price.usd or Decimal(0), price.usd is not None),
+            usage.output,
+        )
+
+    def _record(
+        self, span: RunSpan, completion: Completion, request: Request, spent: Spent, used: _Used
+    ) -> None:
         """What the provider sent, on the attempt."""
+        self._charge(span, request, completion.usage, spent, used)
         span.set(
             {
                 sc.RESPONSE_MODEL: completion.model_returned,
@@ -163,11 +168,6 @@ class ModelCalls:
         usd = pricing.upper_bound_usd(request.model, tokens_in, tokens_out)
         return Amount(tokens_in + tokens_out, usd or Decimal(0), usd is not None)
 
-    def _settle(self, request: Request, reservation: Amount, usage: Usage, price: pricing.Price) -> None:
-        tokens = (usage.input or 0) + (usage.output or 0)
-        actual = Amount(tokens, price.usd or Decimal(0), price.usd is not None)
-        self._state.ledger.settle(reservation, actual, usage.output)
-
     def _count(self, spent: Spent) -> None:
         totals = self._state.totals
         totals.input += spent.usage.input or 0
@@ -178,14 +178,12 @@ class ModelCalls:
         self._state.tell()
 
 
-class _Failed(Exception):
-    """Carries a failed attempt with what it used, when that is known."""
+@dataclass(slots=True)
+class _Used:
+    """What the ledger is told of an attempt."""
 
-    def __init__(self, error: ModelError, usage: Usage | None, price: pricing.Price | None) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.usage = usage
-        self.price = price
+    amount: Amount
+    output: int | None
 
 
 def _no_answer(completion: Completion) -> ModelError | None:

@@ -44,7 +44,9 @@ class Orchestrator:
     _children: int = 0
 
     async def run(self, parent: RunSpan | None = None) -> Outcome:
-        """Run to an outcome; every span is closed when this returns or raises. Only a child raises `CancelledError`."""
+        """Run to an outcome; every span is closed when this returns or raises. Only a child raises
+        `CancelledError`.
+        """
         span = self._start(parent)
         outcome = Outcome("error", error="the run ended unexpectedly")
         try:
@@ -270,7 +272,7 @@ def plain_text(reply: str) -> str:
 
 def _nothing_said(completion: Completion) -> str:
     if completion.finish_reason == "length":
-        return "[Your reply was used up before any text came; nothing was executed. Think less, write one short cell.]"
+        return "[Your reply was used up before any text came; nothing was executed. Write one short cell.]"
     if completion.reasoning:
         return "[Only reasoning came, no reply; nothing was executed. Put the cell into the reply itself.]"
     return "[Your reply was empty; nothing was executed. Write one cell in a ```repl block.]"

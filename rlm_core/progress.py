@@ -9,7 +9,9 @@ from decimal import Decimal
 
 @dataclass(slots=True)
 class Progress:
-    """Where a run stands. `phase` is one of starting, asking the root, running a cell, finishing; counts are of the tree."""
+    """Where a run stands. `phase` is one of starting, asking the root, running a cell, finishing; counts are
+    of the tree.
+    """
 
     run_id: str = ""
     phase: str = "starting"

@@ -1,7 +1,7 @@
 """What the root model is told. Short, stable, versioned; nothing here depends on the size of the corpus.
 
-The demo root reads these messages back with `parse_question`, `last_output` and `is_final_request`, so writer and
-reader stand side by side.
+The demo root reads these messages back with `parse_question`, `last_output` and `is_final_request`, so writer
+and reader stand side by side.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _FINAL: Final = "# Final answer now\n"
 _STATUS: Final = "\n("  # the last line of a message: turn and budget
 
 SYSTEM: Final = """\
-Answer a question about a context too large to read. You never see it: you write Python cells for a persistent REPL \
-and call a sub-model from the code for all that needs reading with understanding. Write one cell per turn between \
-```repl and ```, then stop; you are shown what it printed (long output is cut in the middle).
+Answer a question about a context too large to read. You never see it: you write Python cells for a \
+persistent REPL and call a sub-model from the code for all that needs reading with understanding. Write one cell per \
+turn between ```repl and ```, then stop; you are shown what it printed (long output is cut in the middle).
 In the REPL:
-context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name. Both have \
-.search(regex), .lines(), .chunks(n, overlap).
+context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name. \
+Both have .search(regex), .lines(), .chunks(n, overlap).
 llm_query(prompt, snippet="") -> str: the sub-model sees only prompt and snippet (up to 100,000 characters).
 llm_batch(prompts, snippets=None) -> list: many in parallel, in order; prefer it to loops.
 rlm_query(prompt, context=None): a child run with a REPL of its own.
-A failed sub-call is a falsy SubCallError, never a str. budget() and SHOW_VARS() return what is left and defined. \
-numpy, pandas, scipy, sympy can be imported.
-End inside a cell: FINAL(value), FINAL_VAR("name"), or answer["content"] = value; answer["ready"] = True. Text outside \
-cells is never an answer.
+A failed sub-call is a falsy SubCallError, never a str. budget() and SHOW_VARS() return what is left and \
+defined. numpy, pandas, scipy, sympy can be imported.
+End inside a cell: FINAL(value), FINAL_VAR("name"), or answer["content"] = value; answer["ready"] = True. \
+Text outside cells is never an answer.
 Example, "Which contracts renew automatically?":
 ```repl
 asked = "Does this contract renew automatically? Begin with yes or no, then quote the clause."
@@ -40,8 +40,8 @@ replies = llm_batch([asked] * len(documents), documents)
 yes = [d.name for d, r in zip(documents, replies) if r and r.lower().startswith("yes")]
 print(len(yes), [r for r in replies if not r], replies[:2])
 ```
-and in the next turn, once that looks right: FINAL(yes). Look first, use every document the question is about, check \
-before you end.
+and in the next turn, once that looks right: FINAL(yes). Look first, use every document the question is \
+about, check before you end.
 """
 
 
@@ -62,8 +62,8 @@ def final_request(reason: str) -> Message:
     """The one extra call after a limit: asks for the best answer as plain text."""
     return Message(
         "user",
-        f"{_FINAL}{reason} No more cells will run. Reply with your best answer as plain text only, from what you have "
-        "seen; if you cannot answer, say in one sentence what is missing.\n",
+        f"{_FINAL}{reason} No more cells will run. Reply with your best answer as plain text only, from what "
+        "you have seen; if you cannot answer, say in one sentence what is missing.\n",
     )
 
 
@@ -92,7 +92,12 @@ def cut_middle(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half:,} of {len(text):,} characters left out ...]\n{text[-half:]}"
+    return f"{text[:half]}\n{left_out(len(text) - 2 * half, len(text))}\n{text[-half:]}"
+
+
+def left_out(chars: int, total: int) -> str:
+    """The line that stands where a text was cut."""
+    return f"[... {chars:,} of {total:,} characters left out ...]"
 
 
 _FENCE_RUN: Final = re.compile(r"`{3,}|~{3,}")

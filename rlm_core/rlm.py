@@ -1,7 +1,7 @@
 """The public entry: `RLM(...).ask(question, corpus)`.
 
-Works from threads, inside a running event loop and several times at once in one process: the engine runs on one
-background event loop of its own and changes nothing global (no working directory, no standard streams).
+Works from threads, inside a running event loop and several times at once in one process: the engine runs on
+one background event loop of its own and changes nothing global (no working directory, no standard streams).
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ _LIBRARIES: Final = ("litellm", "opentelemetry-sdk", "duckdb", "numpy", "pandas"
 class RLM:
     """A recursive language model: a root model that writes cells, a sub-model that reads.
 
-    `root` and `sub` are LiteLLM model ids or `demo/root`, `demo/sub`. `handler` replaces the routing by model id (tests,
-    replay). `sandbox` is the least level a worker must have. `corpora` is the folder in which texts given directly are
-    kept; by default a temporary one. Raises `ConfigError` or `SandboxError` for settings that cannot work.
+    `root` and `sub` are LiteLLM model ids or `demo/root`, `demo/sub`. `handler` replaces the routing by model
+    id (tests, replay). `sandbox` is the least level a worker must have. `corpora` is the folder in which
+    texts given directly are kept; by default a temporary one. Raises `ConfigError` or `SandboxError` for
+    settings that cannot work.
     """
 
     def __init__(
@@ -110,7 +111,9 @@ class RLM:
         )
 
     def completion(self, prompt: str, question: str | None = None) -> Answer:
-        """`ask` as other RLM libraries spell it: the prompt is the corpus; `question` defaults to answering it."""
+        """`ask` as other RLM libraries spell it: the prompt is the corpus; `question` defaults to answering
+        it.
+        """
         return self.ask(
             question or "Do what the context asks for, or answer the question it ends with.", prompt
         )

@@ -67,7 +67,9 @@ class RootCalls:
         return completion
 
     def _delta(self, messages: tuple[Message, ...]) -> tuple[int, str]:
-        """How many messages stand from the last call, and role and hash of the new ones. History only ever grows."""
+        """How many messages stand from the last call, and role and hash of the new ones. History only ever
+        grows.
+        """
         prior = 0
         for old, new in zip(self._known, messages, strict=False):
             if old is not new:

@@ -26,7 +26,9 @@ class Totals:
     statuses: set[str] = field(default_factory=set)
 
     def cost(self) -> tuple[Decimal | None, str]:
-        """The total and its status: unknown as soon as one price is (None), demo when no language model was involved."""
+        """The total and its status: unknown as soon as one price is (None), demo when no language model was
+        involved.
+        """
         if not self.statuses:
             return Decimal(0), "free"
         if "unknown" in self.statuses:

@@ -1,9 +1,9 @@
 """Span names and attribute keys: the contract between the engine, the record and every reader.
 
-Two public vocabularies stand on the same span: OpenTelemetry GenAI (`gen_ai.*`, text of convention 1.44, whose
-constants the Python package still lacks or marks as moved) and OpenInference 0.1.42 (`openinference.*`, `llm.*`,
-`input.*`, `output.*`). Facts that neither knows are `rlm.*`. Payload texts never stand on a span: a key that ends
-in `.sha256` names a payload, its siblings `.chars` and `.preview` describe it.
+Two public vocabularies stand on the same span: OpenTelemetry GenAI (`gen_ai.*`, text of convention 1.44,
+whose constants the Python package still lacks or marks as moved) and OpenInference 0.1.42 (`openinference.*`,
+`llm.*`, `input.*`, `output.*`). Facts that neither knows are `rlm.*`. Payload texts never stand on a span: a
+key that ends in `.sha256` names a payload, its siblings `.chars` and `.preview` describe it.
 """
 
 from __future__ import annotations

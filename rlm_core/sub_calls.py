@@ -1,4 +1,6 @@
-"""Answers the calls that cells make: identity, one span per call, the model or the run's own record behind it."""
+"""Answers the calls that cells make: identity, one span per call, the model or the run's own record behind
+it.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,9 @@ class Identity:
 class SubCalls:
     """The `Host` of one run path.
 
-    While a lost worker is rebuilt (`replaying`), every call is answered from the run's own record and leaves no span;
-    afterwards a call that equals a recorded one (same request hash and occurrence) is still served from it.
+    While a lost worker is rebuilt (`replaying`), every call is answered from the run's own record and leaves
+    no span; afterwards a call that equals a recorded one (same request hash and occurrence) is still served
+    from it.
     """
 
     state: RunState
@@ -265,7 +268,8 @@ class SubCalls:
         if asked not in names:
             raise ModelError(
                 "bad_request",
-                f"model {asked!r} is not part of this run; use {self.state.sub_model!r} or {self.state.root_model!r}",
+                f"model {asked!r} is not part of this run; there are {self.state.sub_model!r} "
+                f"and {self.state.root_model!r}",
             )
         return names[asked]
 
@@ -299,7 +303,7 @@ class SubCalls:
         return occurrence
 
     def _source_ranges(self, slot: Slot) -> dict[str, Any]:
-        """Places in the corpus as UTF-8 byte ranges. Texts the code built itself are not searched for here."""
+        """Places in the corpus as UTF-8 byte ranges. Texts the code built itself are not searched for."""
         places = [part for part in (*slot.prompt, *slot.snippet) if not isinstance(part, str)]
         if not places:
             return {"how": "not_searched", "ranges": []}
@@ -365,7 +369,7 @@ class SubCalls:
 
 
 def _template(slot: Slot) -> str:
-    """The prompt with corpus places and digits masked: equal for calls that ask the same of different places."""
+    """The prompt with corpus places and digits masked: equal for equal questions on different places."""
     parts = [_DIGITS.sub("0", part) if isinstance(part, str) else _CORPUS_MARK for part in slot.prompt]
     parts.append("\n\n")
     parts += [_DIGITS.sub("0", part) if isinstance(part, str) else _CORPUS_MARK for part in slot.snippet]

@@ -1,7 +1,8 @@
 """The recorder the engine writes to: OpenTelemetry spans, payload texts, events.
 
-The engine knows only the OpenTelemetry *API*. Whoever wants a record builds a private tracer provider and a sink
-(`traces.recording.open_recorder`) and injects them; without that, spans are no-ops and payloads are only hashed.
+The engine knows only the OpenTelemetry *API*. Whoever wants a record builds a private tracer provider and a
+sink (`traces.recording.open_recorder`) and injects them; without that, spans are no-ops and payloads are only
+hashed.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def as_json(value: Any) -> str:
 
 
 class monotonic_clock:
-    """Wall-clock nanoseconds that never run backwards: the wall time at creation plus monotonic time since."""
+    """Wall-clock nanoseconds that never run backwards: wall time at creation plus monotonic time since."""
 
     def __init__(self) -> None:
         self._offset = time.time_ns() - time.monotonic_ns()
@@ -128,7 +129,8 @@ class Recorder:
     def start(
         self, kind: sc.Kind, name: str, parent: RunSpan | None, attributes: Mapping[str, Attribute | None]
     ) -> RunSpan:
-        """Open a span. All facts a live view needs belong into `attributes`: they are written before work begins.
+        """Open a span. All facts a live view needs belong into `attributes`: they are written before work
+        begins.
 
         Raises `RecordError` when a tracer was given but the span would not be recorded.
         """
