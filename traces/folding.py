@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.telemetry import sha256_text
 from traces.facts import LARGEST, Facts
 from traces.rows import SpanRow
-from traces.spool import Line, Record, payload_text
+from traces.spool import Line, Record, payload_text, read_record
 
 _END_STATUSES: Final = ("ok", "error", "cancelled", "lost")
 _RUN_STATUSES: Final = ("ok", "error", "cancelled")
@@ -239,6 +240,14 @@ class Fold:
             raise _Unusable
         self.last_ns = value if self.last_ns is None else max(self.last_ns, value)
         return value
+
+
+def spool_text(path: Path, fold: Fold, sha256: str) -> str | None:
+    """The text of a payload out of its spool, as readers see it; None when it is not there."""
+    place = fold.payloads.get(sha256)
+    record = read_record(path, place.offset, place.length) if place is not None else None
+    text = payload_text(record) if record is not None else None
+    return printable(text) if text is not None else None
 
 
 def printable(text: str) -> str:

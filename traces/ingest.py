@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from rlm_core.errors import RecordError
 from traces import store, user_log
-from traces.folding import Fold, printable
+from traces.folding import Fold, spool_text
 from traces.home import Home, is_run_id
 from traces.locks import FileLock, is_held
 from traces.migrations import MIGRATIONS, schema_version
-from traces.spool import SpoolReader, has_final_record, payload_text, read_record
+from traces.spool import SpoolReader, has_final_record
 from traces.summing import summarise
 
 if TYPE_CHECKING:
@@ -84,15 +84,16 @@ def take_in_all(home: Home, deadline: float) -> IngestReport:
 def ingest_lock(home: Home, deadline: float) -> Iterator[None]:
     """Be the only process that writes the store. Raises StoreBusy when that cannot be had in time, or at all."""
     lock = FileLock(home.ingest_lock)
-    try:
-        if not lock.acquire(deadline):
-            raise store.StoreBusy("Another process has been writing the store for several seconds.")
-    except OSError as error:
-        raise store.StoreBusy(f"The home folder {home.root} cannot be written ({error.strerror}).") from error
-    try:
-        yield
-    finally:
-        lock.release()
+    with store.GATE:  # always before the lock: two threads that took them in different order would wait in vain
+        try:
+            if not lock.acquire(deadline):
+                raise store.StoreBusy("Another process has been writing the store for several seconds.")
+        except OSError as error:
+            raise store.StoreBusy(f"The home folder {home.root} cannot be written ({error.strerror}).") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def is_current(con: DuckDBPyConnection | None) -> bool:
@@ -201,11 +202,3 @@ def _forget(home: Home, con: DuckDBPyConnection, run_id: str) -> None:
         store.erase(con, run_id)
     home.spool_file(run_id).unlink(missing_ok=True)
     home.liveness_lock(run_id).unlink(missing_ok=True)
-
-
-def spool_text(path: Path, fold: Fold, sha256: str) -> str | None:
-    """The text of a payload out of its spool, as readers see it."""
-    place = fold.payloads.get(sha256)
-    record = read_record(path, place.offset, place.length) if place is not None else None
-    text = payload_text(record) if record is not None else None
-    return printable(text) if text is not None else None

@@ -41,15 +41,19 @@ _SPAN: Final = tuple(name for name in SpanRow.__slots__ if name not in ("tokens"
 
 
 class StoreBusy(RecordError):
-    """Another program has the store open for longer than we wait."""
+    """The store cannot be had now: another program has it open for longer than we wait."""
+
+
+class StoreUnreadable(RecordError):
+    """The file is damaged, or no store that this version of DuckDB can read."""
 
 
 @contextmanager
 def reader(home: Home, deadline: float) -> Iterator[DuckDBPyConnection | None]:
     """A read-only connection for a moment, or None when there is no store yet.
 
-    Waits for writers until `deadline` (of `time.monotonic`); raises StoreBusy after it, RecordError for a file
-    that cannot be read.
+    Waits for writers until `deadline` (of `time.monotonic`); raises StoreBusy after it, StoreUnreadable for
+    a damaged file.
     """
     with GATE:
         con = _open(home.store, deadline, read_only=True, before=lambda: _let_ingesters_pass(home, deadline))
@@ -143,8 +147,8 @@ def _is_busy(error: duckdb.Error) -> bool:
     return any(word in text for word in words)
 
 
-def _unreadable(path: Path, why: str) -> RecordError:
-    return RecordError(
+def _unreadable(path: Path, why: str) -> StoreUnreadable:
+    return StoreUnreadable(
         f"The store {path} cannot be read ({why.splitlines()[0][:200]}). Nothing is lost: "
         "`rlmscope ingest --rebuild` makes a new one from the spools."
     )

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlm_core.errors import RecordError
-from traces.folding import Fold
+from traces.folding import Fold, spool_text
 from traces.home import Home
-from traces.ingest import spool_text
 from traces.locks import is_held
 from traces.rows import RunSummary, SpanRow
 from traces.spool import SpoolReader

@@ -1,0 +1,131 @@
+"""One span in full: the document of `rlmscope span`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from traces.rows import SpanRow, money_json
+from traces.view import RunView
+
+#: Payloads that stand on spans: key of the document -> prefix of the attributes.
+_TEXTS: Final = {
+    "question": sc.QUESTION,
+    "answer": sc.ANSWER,
+    "value": sc.ANSWER_VALUE,
+    "corpus": sc.CORPUS,
+    "prompt": sc.PROMPT,
+    "response": sc.RESPONSE,
+    "reasoning": sc.REASONING,
+    "code": sc.CODE,
+    "stdout": sc.STDOUT,
+    "stdout_shown": sc.STDOUT_SHOWN,
+    "exception": sc.EXCEPTION,
+}
+_STRUCTURES: Final = {
+    "source_ranges": sc.SOURCE_RANGES,
+    "names_read": sc.NAMES_READ,
+    "names_written": sc.NAMES_WRITTEN,
+    "findings": sc.FINDINGS,
+    "parameters": sc.PARAMETERS,
+    "price": sc.COST_PRICE,
+}
+_ATTEMPT_FACTS: Final = {
+    "attempt": sc.ATTEMPT,
+    "error_message": sc.ERROR_MESSAGE,
+    "http_status": sc.HTTP_STATUS,
+    "wait_seconds": sc.RETRY_WAIT,
+    "retry_after_seconds": sc.RETRY_AFTER,
+    "finish_reasons": sc.FINISH_REASONS,
+    "demo_fault": sc.DEMO_FAULT,
+}
+
+
+def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
+    """The keys of `SpanRow.to_json`, whole texts, decoded structures, attempts, events and all attributes.
+
+    A text is null where the span has none; `missing` lists texts whose payload is not in the record. `messages` (of
+    a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones are not in the record.
+    """
+    attributes = span.attributes
+    messages, complete = _messages(view, span)
+    wanted = {key: attributes.get(prefix + ".sha256") for key, prefix in _TEXTS.items()}
+    variables = attributes.get(sc.VARIABLES + ".sha256")
+    hashes = [*wanted.values(), variables, *(message["sha256"] for message in messages or ())]
+    texts = view.payloads({sha256 for sha256 in hashes if isinstance(sha256, str)})
+    detail = span.to_json()
+    detail.update({key: texts.get(sha256) if sha256 else None for key, sha256 in wanted.items()})
+    detail.update({key: _decoded(attributes.get(name)) for key, name in _STRUCTURES.items()})
+    detail["variables"] = _decoded(texts.get(variables) if variables else None)
+    detail["missing"] = sorted(
+        key for key, sha256 in {**wanted, "variables": variables}.items() if sha256 and sha256 not in texts
+    )
+    detail["messages"] = messages and [{**m, "content": texts.get(m["sha256"])} for m in messages]
+    detail["messages_complete"] = complete
+    detail["attempts"] = [_attempt(child) for child in view.spans if _is_attempt_of(child, span)]
+    detail["events"] = view.events(span.span_id)
+    detail["attributes"] = dict(attributes)
+    return detail
+
+
+def _is_attempt_of(child: SpanRow, span: SpanRow) -> bool:
+    return child.kind == "attempt" and child.parent_id == span.span_id
+
+
+def _attempt(span: SpanRow) -> dict[str, Any]:
+    facts = {key: span.attributes.get(name) for key, name in _ATTEMPT_FACTS.items()}
+    return {
+        "span_id": span.span_id,
+        "status": span.status,
+        "start_ns": span.start_ns,
+        "end_ns": span.end_ns,
+        "seconds": span.seconds,
+        "tokens": span.tokens,
+        "cost_usd": money_json(span.cost_usd),
+        "error_type": span.error_type,
+        **facts,
+    }
+
+
+def _messages(view: RunView, span: SpanRow) -> tuple[list[dict[str, Any]] | None, bool | None]:
+    """What a root call was sent: each call of a run path says how many messages it shares with the one before."""
+    if span.kind != "root_call":
+        return None, None
+    path = span.attributes.get(sc.RUN_PATH)
+    history: list[dict[str, Any]] = []
+    complete = True
+    for call in view.spans:
+        if call.kind != "root_call" or call.attributes.get(sc.RUN_PATH) != path:
+            continue
+        prior, added = call.attributes.get(sc.MESSAGES_PRIOR, 0), _added(call.attributes)
+        if type(prior) is not int or not 0 <= prior <= len(history) or added is None:
+            prior, complete = len(history), False
+        history = history[:prior] + (added or [])
+        if call.span_id == span.span_id:
+            break
+    return history, complete
+
+
+def _added(attributes: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """The messages of MESSAGES_ADDED; None when it is there but is not what it should be."""
+    raw = attributes.get(sc.MESSAGES_ADDED)
+    pairs = _decoded(raw) if raw is not None else []
+    if not isinstance(pairs, list) or not all(_is_message(pair) for pair in pairs):
+        return None
+    return [{"role": role, "sha256": sha256} for role, sha256 in pairs]
+
+
+def _is_message(pair: object) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
+
+
+def _decoded(raw: object) -> Any:
+    """A JSON attribute as a structure; text that is not JSON comes back as it is, so that nothing is hidden."""
+    if not isinstance(raw, str):
+        return raw
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw

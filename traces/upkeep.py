@@ -1,0 +1,98 @@
+"""Building the store anew, and deleting runs for good."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from rlm_core.errors import InputError, RecordError
+from traces import ingest, store, user_log
+from traces.home import Home
+from traces.locks import FileLock, pauses
+from traces.migrations import schema_version
+from traces.runs import current
+
+
+def rebuild(home: Home, *, patience: float = store.PATIENCE) -> ingest.IngestReport:
+    """Write a new store from the spools beside the old one and put it in its place.
+
+    Readers and other ingesters go on with the old one until the swap. Raises RecordError when the store is newer
+    than this program, when it holds runs whose spools are gone (they would be lost), or when it stays in use.
+    """
+    alone = FileLock(home.rebuild_lock)
+    if not alone.try_acquire():
+        raise RecordError("Another process is rebuilding the store.")
+    try:
+        _refuse_loss(home, time.monotonic() + patience)
+        fresh = home.root / "traces.rebuild.duckdb"
+        _remove(fresh)
+        with store.writer(fresh, time.monotonic()) as con:
+            first = ingest.fill(home, con)
+        # closed or deleted since: the last step is short and under the lock
+        deadline = time.monotonic() + patience
+        with ingest.ingest_lock(home, deadline):
+            with store.writer(fresh, deadline) as con:
+                last = ingest.fill(home, con)
+                con.checkpoint()
+            _swap(home, fresh, deadline)
+        return ingest.IngestReport(first.runs + last.runs, last.notices)
+    finally:
+        alone.release()
+
+
+def _refuse_loss(home: Home, deadline: float) -> None:
+    try:
+        with store.reader(home, deadline) as con:
+            if con is None or schema_version(con) == 0:
+                return
+            stored = [run_id for (run_id,) in store.rows_of(con, "SELECT run_id FROM spool_file ORDER BY run_id")]
+    except store.StoreUnreadable:
+        return  # nothing can be learnt from it; it is kept aside
+    deleted = user_log.deleted_runs(home)
+    gone = [run_id for run_id in stored if run_id not in deleted and not home.spool_file(run_id).exists()]
+    if gone:
+        raise RecordError(
+            f"Spools of stored runs are gone ({len(gone)}: {', '.join(gone[:3])}{', ...' * (len(gone) > 3)}); "
+            "a rebuild would lose these runs. Put the files back, or delete the runs first."
+        )
+
+
+def _swap(home: Home, fresh: Path, deadline: float) -> None:
+    """Put the new file in the old one's place when nobody has that open for writing. Raises StoreBusy."""
+    try:
+        with store.writer(home.store, deadline):
+            pass  # it is ours alone, and closing it leaves no log that would be replayed into the new file
+    except store.StoreUnreadable:
+        os.replace(home.store, home.root / "traces.unreadable.duckdb")
+        _remove(home.store)
+    for pause in pauses(deadline):
+        try:
+            os.replace(fresh, home.store)
+            return
+        except PermissionError:  # Windows, while a reader has it open
+            time.sleep(pause)
+    raise store.StoreBusy("The store is being read by another program and could not be replaced.")
+
+
+def _remove(path: Path) -> None:
+    """Delete a store file and the log that DuckDB keeps beside it."""
+    for file in (path, path.with_name(path.name + ".wal")):
+        file.unlink(missing_ok=True)
+
+
+def delete_run(home: Home, run_id: str) -> ingest.IngestReport:
+    """Delete a closed run for good: it never comes back, neither by an ingest nor by a rebuild.
+
+    The deletion is noted first; when the store is in use (see the notices), rows and spool go with the next
+    ingest, and no reader shows the run meanwhile. The freed space inside the store file is reused; a rebuild
+    leaves no trace of it. Raises InputError for an unknown or running run, RecordError when nothing can be written.
+    """
+    with current(home) as now:
+        stored = now.con is not None and run_id in store.run_ids(now.con, run_id)
+    if not stored and run_id not in now.spools:
+        raise InputError(f"There is no run {run_id[:100]!r}.")
+    if run_id in now.spools and ingest.is_open(home, run_id):
+        raise InputError(f"The run {run_id} is still going on; it can be deleted when it has ended.")
+    user_log.append(home, user_log.DELETED, {"run_id": run_id})
+    return ingest.ingest(home)
