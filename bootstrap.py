@@ -194,7 +194,7 @@ def install_locked(venv: Path, pip: Sequence[str], lock: Path) -> None:
         ":all:",
     ]
     if not sys.stdout.isatty():
-        install.append("--quiet")
+        install.append("-qq")  # errors only: no list of a hundred packages in a log
     if run([*install, "-r", str(lock)], venv):
         raise SetupError(f"The packages could not be installed; pip says why above. {PLATFORMS}")
 
