@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -18,6 +19,7 @@ CLASSES: Final = ("input", "cached_read", "cache_write", "output")
 LARGEST: Final = 2**62  # of any count or time: sums of many still fit
 _LARGEST_USD: Final = Decimal(10**9)
 _USD_DIGITS: Final = 18
+_EXACT: Final = Context(prec=60)
 _COST_STATUSES: Final = ("priced", "free", "unknown", "demo")
 _PRICE_KEYS: Final = {
     "input": "input_per_mtok",
@@ -25,6 +27,7 @@ _PRICE_KEYS: Final = {
     "cache_write": "cache_write_per_mtok",
     "output": "output_per_mtok",
 }
+_NO_RATES: Final[tuple[Decimal | None, ...]] = (None,) * len(CLASSES)
 _PREVIEWS: Final[dict[str, tuple[str, ...]]] = {
     "run": (sc.QUESTION,),
     "root_call": (sc.RESPONSE,),
@@ -106,10 +109,16 @@ def usd_amount(text: object) -> Decimal | None:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    if not value.is_finite() or not 0 <= value < _LARGEST_USD:
-        return None
-    exponent = value.normalize().as_tuple().exponent
-    return value if isinstance(exponent, int) and exponent >= -_USD_DIGITS else None
+    return value if value.is_finite() and _fits(value) else None
+
+
+def _fits(value: Decimal) -> bool:
+    if not 0 <= value < _LARGEST_USD:
+        return False
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and exponent < -_USD_DIGITS:
+        exponent = value.normalize().as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -_USD_DIGITS
 
 
 def class_tokens(
@@ -140,23 +149,24 @@ def class_costs(
         return dict.fromkeys(CLASSES)
     if cost_usd == 0 or tokens["input"] is None:
         return dict.fromkeys(CLASSES, Decimal(0))
-    row = _price_row(price)
-    return {name: _class_cost(tokens[name] or 0, row.get(_PRICE_KEYS[name])) for name in CLASSES}
+    rates = _rates(price) if isinstance(price, str) else _NO_RATES
+    return {name: _class_cost(tokens[name] or 0, rate) for name, rate in zip(CLASSES, rates, strict=True)}
 
 
-def _price_row(price: object) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def _rates(price: str) -> tuple[Decimal | None, ...]:
+    """Dollars per million tokens by class; None where the row says nothing usable."""
     try:
-        row = json.loads(price) if isinstance(price, str) else None
+        row = json.loads(price)
     except (ValueError, RecursionError):
-        row = None
-    return row if isinstance(row, dict) else {}
+        return _NO_RATES
+    return tuple(usd_amount(row.get(_PRICE_KEYS[name])) for name in CLASSES) if isinstance(row, dict) else _NO_RATES
 
 
-def _class_cost(tokens: int, per_million: object) -> Decimal | None:
+def _class_cost(tokens: int, rate: Decimal | None) -> Decimal | None:
     if tokens == 0:
         return Decimal(0)
-    rate = usd_amount(per_million)
     if rate is None:
         return None
-    with localcontext(prec=60):
-        return usd_amount(format(rate * tokens / 1_000_000, "f"))
+    value = _EXACT.divide(_EXACT.multiply(rate, tokens), 1_000_000)
+    return value if _fits(value) else None

@@ -5,7 +5,6 @@ Records are untrusted: whatever cannot be used is left out and counted in `probl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from traces.spool import Line, Record, payload_text, read_record
 
 _END_STATUSES: Final = ("ok", "error", "cancelled", "lost")
 _RUN_STATUSES: Final = ("ok", "error", "cancelled")
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 _ROLES: Final = {"root_call": "root", "sub_call": "sub"}
 
 
@@ -172,15 +172,16 @@ class Fold:
         kind = record["kind"]
         if kind == "b":
             return self._payload(record, line)
-        take = {"run": self._run, "s": self._start, "e": self._end, "ev": self._event, "fin": self._fin}.get(
-            kind
-        )
-        if take is None:
+        if kind == "fin":
+            self._fin(record)
+            return None
+        takers = {"run": self._run, "s": self._start, "e": self._end, "ev": self._event}
+        if kind not in takers:
             raise _Unusable
-        take(record)
+        takers[kind](record, line.escaped)
         return None
 
-    def _run(self, record: Record) -> None:
+    def _run(self, record: Record, escaped: bool) -> None:
         if record["seq"] != 0 or record.get("run_id") != self.run_id:
             raise _Unusable
         self.header = Header(
@@ -189,21 +190,21 @@ class Fold:
             pid=_optional_count(record, "pid"),
             host=_optional_text(record, "host"),
             engine_version=_optional_text(record, "engine_version"),
-            facts=_attributes(record.get("facts", {})),
+            facts=_attributes(record.get("facts", {}), escaped),
         )
 
-    def _start(self, record: Record) -> None:
+    def _start(self, record: Record, escaped: bool) -> None:
         span_id, parent_id = _text(record, "span_id"), _optional_text(record, "parent_id")
         kind, name = record.get("span_kind"), _text(record, "name")
-        attributes = _attributes(record.get("a", {}))
+        attributes = _attributes(record.get("a", {}), escaped)
         if span_id in self._spans or kind not in sc.KINDS:
             raise _Unusable
         start = self._time(record, "t")
         self._spans[span_id] = _Span(record["seq"], span_id, parent_id, kind, name, start, attributes)
 
-    def _end(self, record: Record) -> None:
+    def _end(self, record: Record, escaped: bool) -> None:
         span = self._spans.get(_text(record, "span_id"))
-        status, attributes = record.get("status"), _attributes(record.get("a", {}))
+        status, attributes = record.get("status"), _attributes(record.get("a", {}), escaped)
         if span is None or span.status is not None or status not in _END_STATUSES:
             raise _Unusable
         end = self._time(record, "t")
@@ -212,9 +213,9 @@ class Fold:
         if end < span.start_ns:
             self._rejected += 1  # time ran backwards: the span is kept with no duration
 
-    def _event(self, record: Record) -> None:
+    def _event(self, record: Record, escaped: bool) -> None:
         span_id, name = _text(record, "span_id"), _text(record, "name")
-        attributes = _attributes(record.get("a", {}))
+        attributes = _attributes(record.get("a", {}), escaped)
         self.events.append(Event(span_id, record["seq"], name, self._time(record, "t"), attributes))
 
     def _payload(self, record: Record, line: Line) -> str | None:
@@ -275,10 +276,12 @@ def _optional_count(record: Record, key: str) -> int | None:
     return value
 
 
-def _attributes(raw: object) -> dict[str, Any]:
+def _attributes(raw: object, escaped: bool) -> dict[str, Any]:
     """Attributes as OpenTelemetry allows them: scalars and flat lists of scalars under string keys."""
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         raise _Unusable
+    if not escaped and set(map(type, raw.values())) <= _SCALARS:
+        return raw
     return {printable(key): _value(value) for key, value in raw.items()}
 
 

@@ -165,7 +165,8 @@ def _attempt(step: _Step, home: Home, con: DuckDBPyConnection, run_id: str, noti
 
 def _take_in(home: Home, con: DuckDBPyConnection, run_id: str) -> None:
     with store.transaction(con):
-        store.erase(con, run_id)
+        if store.rows_of(con, "SELECT 1 FROM spool_file WHERE run_id = ?", [run_id]):
+            store.erase(con, run_id)  # the file changed since: it was not closed after all
         path = home.spool_file(run_id)
         fold, size = _append_payloads(con, run_id, path)
         rows, problems = fold.span_rows(alive=False)

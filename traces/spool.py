@@ -126,11 +126,15 @@ def _to_disk(fd: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a spool: where it stands, and its record (None when it is unreadable)."""
+    """One line of a spool: where it stands, and its record (None when it is unreadable).
+
+    `escaped` says that the line holds JSON escapes of characters: only then can texts hold lone surrogates.
+    """
 
     offset: int
     length: int
     record: Record | None
+    escaped: bool
 
 
 class SpoolReader:
@@ -162,12 +166,15 @@ class SpoolReader:
                 yield self._line(parts, length, 0)
 
     def _line(self, parts: list[bytes], length: int, newline: int) -> Line:
-        record = decode(b"".join(parts)) if length < MAX_RECORD_BYTES else None
+        data = b"".join(parts) if length < MAX_RECORD_BYTES else b""
+        record = decode(data)
         if self._version is None:
             self._version = self._declared_version(record)
         offset = self.offset
         self.offset += length + newline
-        return Line(offset, length, self._upcast(record) if record is not None else None)
+        if record is not None and self._version < RECORD_VERSION:
+            record = self._upcast(record, self._version)
+        return Line(offset, length, record, b"\\u" in data)
 
     def _declared_version(self, header: Record | None) -> int:
         version = (header or {}).get("v")
@@ -180,9 +187,9 @@ class SpoolReader:
             )
         return version
 
-    def _upcast(self, record: Record) -> Record:
-        for version in range(self._version or RECORD_VERSION, RECORD_VERSION):
-            record = UPCASTERS[version](record)
+    def _upcast(self, record: Record, version: int) -> Record:
+        for earlier in range(version, RECORD_VERSION):
+            record = UPCASTERS[earlier](record)
         return record
 
 

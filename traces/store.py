@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from decimal import Decimal
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +39,14 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 TABLES: Final = ("run", "span", "span_event", "payload", "spool_file")
 _SUMMARY: Final = tuple(name for name in RunSummary.__slots__ if name != "tokens")
-_SPAN: Final = tuple(name for name in SpanRow.__slots__ if name not in ("tokens", "attributes"))
+_SPAN: Final = tuple(name for name in SpanRow._fields if name not in ("tokens", "attributes"))
+
+
+_TOKENS: Final = SpanRow._fields.index("tokens")
+# as text: DuckDB's own conversion of decimals takes three times as long
+_READ_SPANS: Final = f"""SELECT {", ".join("NULL" if name == "cost_usd" else name for name in _SPAN)},
+    tok_input, tok_output, cost_usd::VARCHAR FROM span WHERE run_id = ? ORDER BY seq"""
+_span_values = attrgetter(*_SPAN)
 
 
 class StoreBusy(RecordError):
@@ -174,7 +183,7 @@ def append_spans(con: DuckDBPyConnection, rows: Sequence[SpanRow]) -> None:
             classes = class_tokens(row.tokens, row.cached_read, row.cache_write)
             costs = class_costs(classes, row.cost_usd, row.attributes.get(sc.COST_PRICE))
             out.append_row(
-                *[getattr(row, name) for name in _SPAN],
+                *_span_values(row),
                 tokens["input"],
                 tokens["output"],
                 *classes.values(),
@@ -229,15 +238,14 @@ def _summary(row: tuple[Any, ...]) -> RunSummary:
 
 def read_spans(con: DuckDBPyConnection, run_id: str, attributes: Callable[[str], Any]) -> tuple[SpanRow, ...]:
     """All spans of a run in seq order; `attributes` makes the mapping of one span from its id."""
-    columns = ", ".join((*_SPAN, "tok_input", "tok_output"))
-    sql = f"SELECT {columns} FROM span WHERE run_id = ? ORDER BY seq"
-    place = SpanRow.__slots__.index("tokens")
     spans = []
-    for row in rows_of(con, sql, [run_id]):
-        given, made = row[-2:]
+    for row in rows_of(con, _READ_SPANS, [run_id]):
+        given, made, usd = row[-3:]
         tokens = None if given is None else token_counts(given, made)
-        values = (*row[:place], tokens, *row[place:-2], attributes(row[1]))
-        spans.append(SpanRow(*values))
+        amount = None if usd is None else Decimal(usd)
+        spans.append(
+            SpanRow._make((*row[:_TOKENS], tokens, amount, *row[_TOKENS + 1 : -3], attributes(row[1])))
+        )
     return tuple(spans)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -14,6 +14,8 @@ from traces.folding import Fold
 from traces.rows import RunSummary, SpanRow
 
 CALL_KINDS: Final = ("root_call", "sub_call")
+
+_EXACT: Final = Context(prec=60)
 
 
 @dataclass(slots=True)
@@ -30,24 +32,20 @@ class Spend:
 
     def add_call(self, span: SpanRow) -> None:
         """Count one root call or sub-call."""
-        tokens = span.tokens or {"input": 0, "output": 0}
-        usd = span.cost_usd
-        self.add(
-            Spend(
-                1,
-                tokens["input"],
-                tokens["output"],
-                Decimal(0) if usd is None else usd,
-                int(usd is None),
-                int(span.cost_status == "priced"),
-                int(span.cost_status == "demo"),
-            )
-        )
+        self.calls += 1
+        if span.tokens is not None:
+            self.input += span.tokens["input"]
+            self.output += span.tokens["output"]
+        if span.cost_usd is None:
+            self.unknown += 1
+        else:
+            self.known_usd = _EXACT.add(self.known_usd, span.cost_usd)
+        self.priced += span.cost_status == "priced"
+        self.demo += span.cost_status == "demo"
 
     def add(self, other: Spend) -> None:
         """Add another sum, exactly."""
-        with localcontext(prec=60):
-            self.known_usd += other.known_usd
+        self.known_usd = _EXACT.add(self.known_usd, other.known_usd)
         self.calls += other.calls
         self.input += other.input
         self.output += other.output

@@ -59,7 +59,8 @@ class Totals:
 
     def add(self, other: Totals) -> None:
         """Add a subtree below."""
-        self.spend.add(other.spend)
+        if other.spend.calls:
+            self.spend.add(other.spend)
         self.spans += other.spans
         self.failures += other.failures
         self.open += other.open
