@@ -1,0 +1,4 @@
+"""What people use: the command line and the app. No SQL and no engine logic lives here.
+
+Kept empty of imports, so that `rlmscope --help` costs no more than click.
+"""

@@ -1,0 +1,122 @@
+"""What came out of a run, as the JSON document of `rlmscope ask` and as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rlm_core.answer import Answer
+from ui.figures import counted, duration, money, tokens
+from ui.models_config import DEMO_WORDS, Models
+from ui.visible import block, line
+
+CUT_SHORT: Final = ("cancelled", "error")  # stop reasons that make a failure, whatever was found until then
+_FACTS: Final = (
+    "run_id",
+    "stop_reason",
+    "forced",
+    "iterations",
+    "sub_calls",
+    "failed_sub_calls",
+    "cost_usd",
+    "cost_status",
+    "tokens",
+    "sandbox",
+    "seconds",
+    "confidence",
+    "note",
+    "mark",
+    "best_partial",
+    "error",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out, with everything that is said about it."""
+
+    question: str
+    models: Models
+    corpus_id: str
+    answer: Answer
+    spool: Path
+    record_problems: int
+    problems: list[dict[str, str]] = field(default_factory=list)
+    notices: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 when there is an answer and nothing cut the run short, else 1."""
+        return int(self.answer.text is None or self.answer.stop_reason in CUT_SHORT)
+
+    @property
+    def failure(self) -> str:
+        """Why there is no answer, as one sentence."""
+        answer = self.answer
+        what = "the run was cancelled" if answer.stop_reason == "cancelled" else "the run gave no answer"
+        return f"{what}: {answer.error or f'it stopped with {answer.stop_reason}'}"
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document of `rlmscope ask`."""
+        from rlm_core.values import to_form
+
+        answer = self.answer
+        return {
+            "question": self.question,
+            "answer": answer.text,
+            "value": to_form(answer.value),
+            **{name: getattr(answer, name) for name in _FACTS},
+            "root_model": self.models.root,
+            "sub_model": self.models.sub,
+            "demo": self.models.demo,
+            "corpus_id": self.corpus_id,
+            "problems": self.problems,
+            "notices": self.notices,
+            "record": {
+                "spool": str(self.spool),
+                "problems": self.record_problems,
+                "complete": not self.record_problems,
+            },
+        }
+
+    def lines(self, look: str) -> Iterator[str]:
+        """For people: the answer, one line of facts, what else must be said, where to look further."""
+        answer = self.answer
+        if answer.text is not None:
+            yield block(answer.text)
+        else:
+            yield f"no answer (the run stopped with: {answer.stop_reason})"
+            if answer.best_partial is not None:
+                yield f"best partial answer: {block(answer.best_partial)}"
+        yield ""
+        yield from self._marks()
+        yield self._facts()
+        if self.models.demo:
+            yield DEMO_WORDS
+        yield f"look deeper: {look}"
+
+    def _marks(self) -> Iterator[str]:
+        answer = self.answer
+        if answer.confidence is not None or answer.note:
+            note = f": {answer.note}" if answer.note else ""
+            yield line(f"confidence {answer.confidence or 'not stated'}{note}")
+        if answer.forced:
+            yield f"forced: a limit was reached ({answer.stop_reason}), the root gave its best answer"
+        if answer.mark:
+            yield line(f"marked: {answer.mark} (the program insisted on it)")
+
+    def _facts(self) -> str:
+        answer = self.answer
+        failed = f" ({answer.failed_sub_calls:,} failed)" if answer.failed_sub_calls else ""
+        parts = (
+            f"run {answer.run_id}",
+            counted(answer.iterations, "iteration"),
+            counted(answer.sub_calls, "sub-call") + failed,
+            f"tokens {tokens(answer.tokens)}",
+            f"cost {money(answer.cost_usd, answer.cost_status)}",
+            duration(answer.seconds),
+            f"sandbox {answer.sandbox}",
+        )
+        return line(" · ".join(parts))

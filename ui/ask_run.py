@@ -1,0 +1,176 @@
+"""One run from the command line: models, corpus, recording, engine, ingest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlm_core.answer import Answer
+from rlm_core.errors import InputError, RLMScopeError
+from ui.ask_outcome import CUT_SHORT, Outcome
+from ui.common import say
+from ui.failure import LOGS, unexpected
+from ui.figures import counted
+from ui.interrupts import Interrupts
+from ui.models_config import Models, check_money_limit, choose_models
+from ui.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from rlm_core.corpus import Corpus
+    from rlm_core.limits import Limits
+    from rlm_core.rlm import RLM
+    from traces.home import Home
+    from traces.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for on the command line, checked for form. `sandbox` None: the engine's default."""
+
+    question: str
+    sources: Sequence[str]
+    root: str | None
+    sub: str | None
+    limits: Limits
+    seed: int
+    sandbox: str | None
+    fault_rate: float
+    fault_seed: int
+
+
+def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
+    """Run one question to its end and record it. Raises InputError for what cannot work."""
+    from ui.sources import corpus_problems, open_corpus
+
+    models = choose_models(order.root, order.sub, environ)
+    if order.limits.max_cost_usd is not None:
+        check_money_limit(models, _has_other_limit(order.limits))
+    for notice in models.notices:
+        say(notice)
+    rlm = _engine(order, models, home)
+    corpus = open_corpus(home, order.sources)
+    problems = corpus_problems(corpus)
+    for problem in problems:
+        say(f"{problem['path']}: {problem['message']}")
+    recording, answer, cancelled = _recorded(order, rlm, home, corpus, models)
+    said = list(answer.notices)
+    if recording.problems:
+        said.append(f"trace incomplete: {counted(recording.problems, 'record')} could not be written")
+    if not cancelled:  # a wish to stop must not wait for a lock; the next reading command ingests
+        said.extend(_ingested(home))
+    for notice in said:
+        say(notice)
+    return Outcome(
+        question=order.question,
+        models=models,
+        corpus_id=corpus.corpus_id,
+        answer=answer,
+        spool=recording.spool_path,
+        record_problems=recording.problems,
+        problems=problems,
+        notices=(*models.notices, *said),
+    )
+
+
+def _has_other_limit(limits: Limits) -> bool:
+    """Whether tokens or calls were limited by choice; the default on calls has no price in mind."""
+    return limits.max_tokens is not None or limits.max_calls != type(limits)().max_calls
+
+
+def _engine(order: Order, models: Models, home: Home) -> RLM:
+    from rlm_core.rlm import RLM
+
+    level: dict[str, Any] = {} if order.sandbox is None else {"sandbox": order.sandbox}
+    return RLM(
+        models.root,
+        models.sub,
+        limits=order.limits,
+        seed=order.seed,
+        fault_rate=order.fault_rate,
+        fault_seed=order.fault_seed,
+        corpora=home.corpora,
+        **level,
+    )
+
+
+def _recorded(
+    order: Order, rlm: RLM, home: Home, corpus: Corpus, models: Models
+) -> tuple[Recording, Answer, bool]:
+    """The recording of the run, its answer, and whether it was cancelled from outside."""
+    from traces.home import new_run_id
+    from traces.recording import open_recording
+
+    recording = open_recording(home, new_run_id(), _facts(order, corpus, models))
+    shown = ProgressLine()
+    # signals outermost: giving up connections and workers belongs to the time a cancelled run has
+    with Interrupts(rlm.cancel, shown.stop) as interrupts, rlm, recording:
+        try:
+            with shown:
+                answer = rlm.ask(
+                    order.question,
+                    corpus,
+                    run_id=recording.run_id,
+                    recorder=recording.recorder,
+                    on_event=shown.update,
+                )
+        except InputError:
+            raise
+        except Exception as error:
+            known = isinstance(error, RLMScopeError)
+            words = str(error) if known else unexpected(error, home.root / LOGS)
+            answer = _so_far(home, recording, words)
+        recording.close(_status(answer))
+    return recording, answer, interrupts.cancelled
+
+
+def _facts(order: Order, corpus: Corpus, models: Models) -> dict[str, str | bool]:
+    """What stands in the record before the first span."""
+    from rlm_core import semconv as sc
+    from rlm_core.telemetry import preview
+
+    return {
+        sc.QUESTION + ".preview": preview(order.question),
+        sc.ROOT_MODEL: models.root,
+        sc.SUB_MODEL: models.sub,
+        sc.CORPUS_ID: corpus.corpus_id,
+        sc.DEMO: models.demo,
+    }
+
+
+def _status(answer: Answer) -> str:
+    if answer.stop_reason in CUT_SHORT:
+        return answer.stop_reason
+    return "error" if answer.text is None else "ok"
+
+
+def _so_far(home: Home, recording: Recording, error: str) -> Answer:
+    """The answer of a run that broke off, with the figures its record holds."""
+    from traces.reading import SpoolRun
+
+    run = SpoolRun(home, recording.run_id).poll().summary
+    return Answer(
+        run_id=run.run_id,
+        text=None,
+        value=None,
+        stop_reason="error",
+        iterations=run.iterations,
+        sub_calls=run.sub_calls,
+        failed_sub_calls=run.failed_sub_calls,
+        tokens=run.tokens,
+        cost_usd=run.cost_usd,
+        cost_status=run.cost_status,
+        sandbox=run.sandbox or "unknown",
+        seconds=run.seconds,
+        error=error,
+    )
+
+
+def _ingested(home: Home) -> Sequence[str]:
+    """Take the closed run into the store; what prevented it, in words. The spool holds the run anyway."""
+    from traces.ingest import ingest
+
+    try:
+        return ingest(home).notices
+    except RLMScopeError as error:
+        return (f"the run is recorded in its spool but not in the store yet: {error}",)

@@ -1,0 +1,51 @@
+"""Money, tokens and times in words for people. Unknown is written as unknown, never as 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+TINY = Decimal("0.000001")
+
+
+def money(cost: Decimal | str | None, status: str | None) -> str:
+    """Dollars as shown to people; `status` is priced, free, demo, partial or unknown.
+
+    >>> money(Decimal("0.0012340"), "priced"), money(None, "unknown"), money(Decimal(0), "demo")
+    ('$0.001234', 'unknown', '$0 (demo)')
+    """
+    if cost is None:
+        return "unknown"
+    amount = Decimal(cost)
+    tiny = 0 < amount < TINY
+    shown = f"<${TINY:f}" if tiny else "$" + format(amount.quantize(TINY).normalize(), "f")
+    if status == "partial":
+        return f"at least {shown}"
+    return f"{shown} ({status})" if status in ("free", "demo") else shown
+
+
+def tokens(counts: Mapping[str, int | None] | None) -> str:
+    """`1,200 in, 80 out`; a side that nobody reported is a question mark."""
+    if not counts:
+        return "tokens unknown"
+    sides = ("?" if counts.get(side) is None else f"{counts[side]:,}" for side in ("input", "output"))
+    return "{} in, {} out".format(*sides)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as people read them: `12 ms`, `3.4 s`, `2 min 05 s`, `1 h 02 min`."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

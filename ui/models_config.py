@@ -1,0 +1,94 @@
+"""Which models a run uses: the options, else the environment, else (said in words) the demo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rlm_core.errors import ConfigError
+
+DEMO_WORDS: Final = "demo model, no language model involved"
+# the variables LiteLLM reads for the providers people use most; presence is reported, values never
+KEY_VARIABLES: Final = (
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "AZURE_API_KEY",
+    "MISTRAL_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GROQ_API_KEY",
+    "OPENROUTER_API_KEY",
+    "TOGETHERAI_API_KEY",
+    "COHERE_API_KEY",
+    "XAI_API_KEY",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The two models of a run; `notices` are sentences that must reach the person who asked."""
+
+    root: str
+    sub: str
+    notices: tuple[str, ...]
+    demo: bool  # no language model is involved at all
+
+
+def choose_models(root: str | None, sub: str | None, environ: Mapping[str, str]) -> Models:
+    """The models of a run from `--root`, `--sub` and the environment; one of the two alone stands for both.
+
+    Raises ConfigError for an id that cannot be one.
+    """
+    from rlm_core import models
+
+    default_root, default_sub, notice = models.default_models(environ)
+    if root is None and sub is None:
+        return _told(default_root, default_sub, unset=notice is not None)
+    if root is None:
+        root = _partner(sub, models.DEMO_ROOT) if notice else default_root
+    elif sub is None:
+        sub = environ.get(models.SUB_VARIABLE) or _partner(root, models.DEMO_SUB)
+    assert root is not None and sub is not None
+    models.check_model_id(root, "--root")
+    models.check_model_id(sub, "--sub")
+    return _told(root, sub)
+
+
+def _partner(model: str | None, demo: str) -> str | None:
+    from rlm_core.models import is_demo
+
+    return demo if model is not None and is_demo(model) else model
+
+
+def _told(root: str, sub: str, *, unset: bool = False) -> Models:
+    from rlm_core.models import ROOT_VARIABLE, SUB_VARIABLE, is_demo
+
+    notices: tuple[str, ...] = ()
+    if is_demo(root) and is_demo(sub):
+        why = f" (no model is configured: --root, --sub, {ROOT_VARIABLE} and {SUB_VARIABLE} are not set)"
+        notices = (DEMO_WORDS + (why if unset else ""),)
+    elif is_demo(root):
+        notices = (f"the root is a demo model (no language model); sub-calls are answered by {sub}",)
+    elif is_demo(sub):
+        notices = (f"sub-calls are answered by a demo model (no language model); the root is {root}",)
+    return Models(root, sub, notices, is_demo(root) and is_demo(sub))
+
+
+def check_money_limit(models: Models, has_other_limit: bool) -> None:
+    """Raise ConfigError when a cost limit could not hold because a model has no known price.
+
+    Another limit on tokens or calls bounds such a run, so with one the cost limit is allowed.
+    """
+    if has_other_limit:
+        return
+    from rlm_core.pricing import upper_bound_usd
+
+    unknown = [
+        model for model in dict.fromkeys((models.root, models.sub)) if upper_bound_usd(model, 1, 1) is None
+    ]
+    if unknown:
+        names = " and ".join(unknown)
+        raise ConfigError(
+            f"--max-cost cannot hold: the price of {names} is unknown; add --max-tokens or --max-calls"
+        )

@@ -1,0 +1,51 @@
+"""Parameter types that click does not have; each refuses a bad value with one clear sentence."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import click
+
+
+class Dollars(click.ParamType[Decimal]):
+    """A positive amount of money, kept exact."""
+
+    name = "usd"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        """Text to `Decimal`."""
+        try:
+            amount = Decimal(str(value).removeprefix("$"))
+        except InvalidOperation:
+            self.fail(f"{value!r} is not an amount in dollars, like 0.50", param, ctx)
+        if not amount.is_finite() or amount <= 0:
+            self.fail(f"{value!r} is not a positive amount", param, ctx)
+        return amount
+
+
+class Number(click.ParamType[float]):
+    """A finite number; `most` and `least` are allowed themselves, `least` only when `closed`."""
+
+    name = "number"
+
+    def __init__(self, least: float, most: float = math.inf, *, closed: bool = True) -> None:
+        self.least, self.most, self.closed = least, most, closed
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Text to `float`; NaN and infinities are refused."""
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        low = number < self.least or (number == self.least and not self.closed)
+        if not math.isfinite(number) or low or number > self.most:
+            self.fail(f"{value!r} is not {self._range()}", param, ctx)
+        return number
+
+    def _range(self) -> str:
+        low = f"{self.least:g}"
+        if math.isinf(self.most):
+            return f"a finite number of at least {low}" if self.closed else f"a finite number above {low}"
+        return f"between {low} and {self.most:g}"

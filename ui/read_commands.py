@@ -1,0 +1,123 @@
+"""Commands that read the record: runs, show, span, cost, ingest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from ui.common import State, print_json, say, shared_options
+from ui.figures import counted
+
+RUNS_SHOWN: Final = 30  # by default, of a list for people; JSON is never cut
+_COST_KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class")
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(min=0), help=f"How many runs (default {RUNS_SHOWN}; 0: all).")
+@shared_options
+@click.pass_obj
+def runs(state: State, limit: int | None) -> None:
+    """List the runs, newest first."""
+    from traces.reading import list_runs
+
+    if state.as_json:
+        print_json([run.to_json() for run in list_runs(state.home, limit or None, warn=say)])
+        return
+    from ui.render import runs_table
+
+    found = list_runs(state.home, warn=say)
+    if not found:
+        click.echo("no runs yet; start one with: rlmscope ask QUESTION PATH")
+        return
+    shown = found[: RUNS_SHOWN if limit is None else limit or None]
+    click.echo("\n".join(runs_table(shown)))
+    if len(shown) < len(found):
+        click.echo(f"{len(shown):,} of {len(found):,} runs; --limit 0 lists all")
+
+
+@click.command()
+@click.argument("run")
+@click.option("--all", "everything", is_flag=True, help="Fold nothing, cut nothing, show attempts.")
+@shared_options
+@click.pass_obj
+def show(state: State, run: str, everything: bool) -> None:
+    """Show the recursion tree of a run, also of one that is still running."""
+    from traces.reading import load_run, resolve_run
+
+    home = state.home
+    view = load_run(home, resolve_run(home, run, warn=say), warn=say)
+    if state.as_json:
+        spans = [span.to_json() for span in view.spans]
+        print_json({"run": view.summary.to_json(), "live": view.live, "spans": spans})
+        return
+    from ui.render import show_run
+
+    click.echo("\n".join(show_run(view, everything=everything)))
+
+
+@click.command()
+@click.argument("run")
+@click.argument("span_id", metavar="SPAN")
+@click.option("--all", "everything", is_flag=True, help="Show the raw attributes too.")
+@shared_options
+@click.pass_obj
+def span(state: State, run: str, span_id: str, everything: bool) -> None:
+    """Show everything recorded about one span; SPAN is an id or a unique prefix of one (see show)."""
+    from traces.reading import load_run, resolve_run, resolve_span, span_detail
+
+    home = state.home
+    view = load_run(home, resolve_run(home, run, warn=say), warn=say)
+    detail = span_detail(view, resolve_span(view, span_id))
+    if state.as_json:
+        print_json(detail)
+        return
+    from ui.span_text import span_text
+
+    click.echo("\n".join(span_text(detail, everything=everything)))
+
+
+def _keys(_ctx: click.Context, _parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    keys = tuple(dict.fromkeys(key.strip() for key in value.split(",") if key.strip()))
+    wrong = [key for key in keys if key not in _COST_KEYS]
+    if wrong or not keys:
+        raise click.BadParameter(f"{', '.join(wrong) or 'nothing'} is not among {', '.join(_COST_KEYS)}")
+    return keys
+
+
+@click.command()
+@click.argument("run", nargs=-1)
+@click.option(
+    "--by", default="role,model", show_default=True, callback=_keys, help=f"Any of {','.join(_COST_KEYS)}."
+)
+@shared_options
+@click.pass_obj
+def cost(state: State, run: tuple[str, ...], by: tuple[str, ...]) -> None:
+    """Say what runs cost (all runs when none is named), and on what."""
+    from traces.reading import cost_report
+
+    report = cost_report(state.home, run, by, warn=say)
+    if state.as_json:
+        print_json(report)
+        return
+    from ui.render import cost_table
+
+    click.echo("\n".join(cost_table(report, by)))
+
+
+@click.command()
+@click.option("--rebuild", is_flag=True, help="Write a new store from all spools and swap it in.")
+@shared_options
+@click.pass_obj
+def ingest(state: State, rebuild: bool) -> None:
+    """Take closed runs into the store (every reading command does it first)."""
+    from traces.ingest import ingest as take_in
+    from traces.upkeep import rebuild as build_anew
+
+    report = build_anew(state.home) if rebuild else take_in(state.home)
+    for notice in report.notices:
+        say(notice)
+    if state.as_json:
+        print_json({"runs": len(report.runs), "run_ids": report.runs, "notices": report.notices})
+        return
+    click.echo(f"{counted(len(report.runs), 'run')} taken into the store")

@@ -1,0 +1,160 @@
+"""Runs, trees and spend as text for a terminal. Every text of a model or corpus passes `ui.visible` first."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ui.figures import counted, duration, money, tokens
+from ui.tree import tree_lines
+from ui.visible import fit, line
+
+if TYPE_CHECKING:
+    from traces.reading import RunSummary, RunView
+
+_COLOURS: Final = {
+    "error": "red",
+    "lost": "red",
+    "interrupted": "red",
+    "cancelled": "yellow",
+    "running": "cyan",
+}
+
+
+ANSWER_SHOWN: Final = 500  # characters above a tree
+
+
+def terminal_width() -> int:
+    """Columns of the terminal (or `$COLUMNS`); 120 where there is none."""
+    return max(shutil.get_terminal_size((120, 24)).columns, 40)
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()
+) -> list[str]:
+    """Rows under a head, columns aligned; the widest columns are cut so that a row fits the terminal.
+
+    The first column is never cut (it is what people copy). `right` numbers the columns of figures.
+    """
+    from rich.cells import cell_len
+
+    cells = [list(head), *([line(cell) for cell in row] for row in rows)]
+    widths = [max(cell_len(row[place]) for row in cells) for place in range(len(head))]
+    spare = terminal_width() - 2 * (len(head) - 1)
+    while sum(widths) > spare and max(widths[1:], default=0) > 8:
+        widest = max(range(1, len(widths)), key=widths.__getitem__)
+        widths[widest] -= 1
+    return ["  ".join(_padded(row, widths, right)).rstrip() for row in cells]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> Iterable[str]:
+    from rich.cells import cell_len
+
+    for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        shown = fit(cell, width)
+        gap = " " * (width - cell_len(shown))
+        yield gap + shown if place in right else shown + gap
+
+
+def runs_table(runs: Sequence[RunSummary]) -> list[str]:
+    """One line per run."""
+    rows = [
+        (
+            run.run_id,
+            run.status if run.complete or run.status != "ok" else "ok, incomplete",
+            (run.question or "")[:ANSWER_SHOWN],
+            _answer(run)[:ANSWER_SHOWN],
+            _models(run.root_model, run.sub_model),
+            f"{run.sub_calls:,}",
+            money(run.cost_usd, run.cost_status),
+        )
+        for run in runs
+    ]
+    head = ("run", "status", "question", "answer", "models", "calls", "cost")
+    return table(head, rows, right=frozenset({5, 6}))
+
+
+def _answer(run: RunSummary) -> str:
+    if run.answer is not None:
+        return run.answer
+    return "" if run.status == "running" else "(no answer)"
+
+
+def _models(root: str | None, sub: str | None) -> str:
+    return f"{root or '?'} / {sub or '?'}"
+
+
+def run_header(run: RunSummary, *, live: bool) -> list[str]:
+    """What a run was, what came out, and what it took."""
+    state = "running; this is what is recorded so far" if live else run.status
+    failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
+    facts = [
+        f"root {run.root_model or 'unknown'}",
+        f"sub {run.sub_model or 'unknown'}",
+        counted(run.iterations, "iteration"),
+        counted(run.sub_calls, "sub-call") + failed,
+        f"tokens {tokens(run.tokens)}",
+        f"cost {money(run.cost_usd, run.cost_status)}",
+        duration(run.seconds),
+        f"sandbox {run.sandbox or 'unknown'}",
+    ]
+    lines = [f"run {run.run_id}: {state}", f"question: {line(run.question or '(not recorded)')}"]
+    if run.answer is not None:
+        lines.append("answer" + (" (forced after a limit)" if run.forced else "") + f": {_cut(run.answer)}")
+    elif not live:
+        lines.append(f"no answer; the run stopped with: {line(run.stop_reason or run.status)}")
+    lines.append(line(" · ".join(facts)))
+    if run.demo:
+        lines.append("demo model, no language model involved")
+    if run.problems or (not live and not run.complete):
+        lines.append(f"trace incomplete: {counted(run.problems, 'record')} missing or unreadable")
+    return lines
+
+
+def show_run(view: RunView, *, everything: bool) -> Iterable[str]:
+    """Header and recursion tree, one string per line, coloured by status."""
+    yield from run_header(view.summary, live=view.live)
+    yield ""
+    width = terminal_width()
+    for row in tree_lines(view, everything=everything):
+        text = row.text if everything else fit(row.text, max(width - len(row.branch), 20))
+        yield row.branch + coloured(text, row.status)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= ANSWER_SHOWN:
+        return line(text)
+    return f"{line(text[:ANSWER_SHOWN])}… ({len(text):,} characters; the run's span holds all of them)"
+
+
+def coloured(text: str, status: str) -> str:
+    """The text in the colour of a status; click takes the colour away where there is no terminal."""
+    colour = _COLOURS.get(status)
+    return click.style(text, fg=colour) if colour else text
+
+
+def cost_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
+    """Spend by the chosen keys, and the total."""
+    rows = [
+        (
+            *("-" if row.get(key) is None else str(row[key]) for key in by),
+            _cost(row),
+            tokens(row["tokens"]),
+            f"{row['calls']:,}",
+        )
+        for row in report["rows"]
+    ]
+    places = range(len(by), len(by) + 3)
+    lines = table((*by, "cost", "tokens", "calls"), rows, right=frozenset(places))
+    return [*lines, f"total: {_cost({**report, 'cost_usd': report['total_usd']})}"]
+
+
+def _cost(row: Mapping[str, Any]) -> str:
+    shown = money(row["cost_usd"], row.get("cost_status"))
+    known = row.get("known_usd")
+    if row["cost_usd"] is None and known is not None and float(known) > 0:
+        return f"{shown} (at least {money(known, None)})"
+    return shown

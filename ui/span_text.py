@@ -1,0 +1,107 @@
+"""One span in full as text for a terminal: head, then a section for everything that was recorded about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ui.figures import counted, duration, money, tokens
+from ui.visible import block, line
+
+# in the order in which a person asks: what went in, what came out, where it came from, what else is known
+_SECTIONS: Final = (
+    "question",
+    "messages",
+    "prompt",
+    "code",
+    "response",
+    "reasoning",
+    "stdout",
+    "stdout_shown",
+    "exception",
+    "answer",
+    "value",
+    "source_ranges",
+    "variables",
+    "names_read",
+    "names_written",
+    "findings",
+    "attempts",
+    "events",
+    "parameters",
+    "price",
+    "missing",
+    "attributes",
+)
+_RULE: Final = 72
+
+
+def span_text(detail: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
+    """The lines of `rlmscope span`, safe to print. Texts are given whole; `everything` adds raw attributes."""
+    yield from _head(detail)
+    for name in _SECTIONS:
+        value = detail.get(name)
+        if name == "stdout_shown" and _same(value, detail.get("stdout")):
+            continue
+        if name == "attributes" and not everything:
+            yield from ("", f"{counted(len(value or {}), 'attribute')}; --all shows them")
+            continue
+        if value not in (None, [], {}):
+            yield ""
+            yield from _section(name, value)
+
+
+def _head(detail: Mapping[str, Any]) -> Iterator[str]:
+    yield line(f"{detail['kind']} {detail['span_id']} of run {detail.get('run_id', '?')}: {detail['status']}")
+    places = ("role", "depth", "iteration", "cell", "call_index", "phase", "parent_id")
+    yield line(" · ".join(f"{name} {detail[name]}" for name in places if detail.get(name) is not None))
+    if detail["kind"] in ("root_call", "sub_call"):
+        cost = money(detail.get("cost_usd"), detail.get("cost_status"))
+        yield line(f"model {detail.get('model') or 'unknown'}{_returned(detail)}")
+        yield f"tokens {tokens(detail.get('tokens'))} · cost {line(cost)}"
+    end = detail.get("end_ns")
+    yield "no end recorded" if end is None else f"time {duration((end - detail['start_ns']) / 1e9)}"
+
+
+def _returned(detail: Mapping[str, Any]) -> str:
+    returned = detail.get("model_returned")
+    return f" (the server says {returned})" if returned and returned != detail.get("model") else ""
+
+
+def _section(name: str, value: Any) -> Iterator[str]:
+    title = name.replace("_", " ")
+    if isinstance(value, str):
+        yield _rule(f"{title} ({len(value):,} characters)")
+        yield block(value)
+        return
+    yield _rule(title)
+    if name == "messages":
+        for message in value:
+            yield f"<{line(message.get('role', '?'))}>"
+            text = message.get("content")
+            yield block(text) if isinstance(text, str) else "(not in the record)"
+    elif isinstance(value, Mapping):
+        yield from (f"{line(key)}: {_inline(item)}" for key, item in value.items())
+    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+        yield line(", ".join(value))
+    elif isinstance(value, list):
+        yield from (_inline(item) for item in value)
+    else:
+        yield _inline(value)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        # absolute nanoseconds tell a person nothing; JSON has them
+        shown = {key: item for key, item in value.items() if item is not None and not key.endswith("_ns")}
+        return ", ".join(f"{line(key)}={_inline(item)}" for key, item in shown.items())
+    return line(value) if isinstance(value, str) else line(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _same(shown: object, printed: object) -> bool:
+    return isinstance(shown, str) and isinstance(printed, str) and shown.strip() == printed.strip()
+
+
+def _rule(title: str) -> str:
+    return f"── {title} " + "─" * max(_RULE - len(title), 3)

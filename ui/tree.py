@@ -1,0 +1,146 @@
+"""The recursion tree of a run as lines for a terminal.
+
+Rows of calls are one line that counts them by outcome; the ones that did not go well stay visible below it.
+So a fan-out of 200 calls takes a few lines, and nothing disappears without being counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rlm_core import semconv as sc
+from traces.reading import Group, Node, build_tree
+from ui.figures import counted, duration, money, tokens
+from ui.visible import line
+
+if TYPE_CHECKING:
+    from traces.reading import RunView, SpanRow
+    from traces.tree import Totals
+
+SHOWN_OF_GROUP: Final = 6  # that many of a group's failed calls are listed
+ID_CHARS: Final = 8  # of a span id: enough to be unique in a run, short enough to type
+_CALLS: Final = ("root_call", "sub_call")
+_FINE: Final = ("ok", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLine:
+    """One line: the branch drawing, the text (safe to print), the status for colouring."""
+
+    branch: str
+    text: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class _More:
+    """Members of a group that are not listed."""
+
+    number: int
+
+
+_Item = Node | Group | _More
+
+
+def tree_lines(view: RunView, *, everything: bool = False) -> Iterator[TreeLine]:
+    """The lines of a run's tree, top first. With `everything` nothing is grouped and attempts are shown."""
+    tops = build_tree(view.spans, group_from=0) if everything else build_tree(view.spans)
+    # an explicit stack: a record is untrusted and may nest deeper than Python recurses
+    stack: list[tuple[str, str, _Item]] = [("", "", node) for node in reversed(tops)]
+    while stack:
+        branch, indent, item = stack.pop()
+        text, status, below = _line(item, everything)
+        yield TreeLine(branch, text, status)
+        last = len(below) - 1
+        for place in range(last, -1, -1):
+            ends = place == last
+            stack.append(
+                (indent + ("└─ " if ends else "├─ "), indent + ("   " if ends else "│  "), below[place])
+            )
+
+
+def _line(item: _Item, everything: bool) -> tuple[str, str, Sequence[_Item]]:
+    """Text and status of an item, and what is drawn below it."""
+    if isinstance(item, _More):
+        return f"… and {item.number:,} more like these", "error", ()
+    if isinstance(item, Group):
+        return _group_line(item, "")
+    below: Sequence[Node | Group] = item.below
+    if item.span.kind == "batch" and len(below) == 1 and isinstance(below[0], Group):
+        return _group_line(below[0], f" {_short(item.span)}")  # the batch adds nothing to what its calls say
+    attempts = 0
+    if item.span.kind in _CALLS and not everything:
+        below = [node for node in below if isinstance(node, Group) or node.span.kind != "attempt"]
+        attempts = len(item.below) - len(below)
+    return describe(item, attempts=attempts), item.span.status, below
+
+
+def _group_line(group: Group, batch: str) -> tuple[str, str, Sequence[_Item]]:
+    bad = [node for node in group.members if node.span.status not in _FINE or _is_empty(node.span)]
+    below: list[_Item] = [*bad[:SHOWN_OF_GROUP]]
+    if len(bad) > SHOWN_OF_GROUP:
+        below.append(_More(len(bad) - SHOWN_OF_GROUP))
+    status = "running" if group.totals.open else "error" if group.totals.failures else "ok"
+    return " · ".join((line(group.headline) + batch, *_figures(group.totals))), status, below
+
+
+def _figures(totals: Totals) -> list[str]:
+    """Tokens and cost of the calls in a subtree, and its wall time."""
+    parts = []
+    if totals.spend.calls:
+        cost = money(totals.spend.usd, totals.spend.status)
+        parts = [f"tokens {tokens(totals.spend.tokens)}", f"cost {cost}"]
+    return parts if totals.seconds is None else [*parts, duration(totals.seconds)]
+
+
+def describe(node: Node, *, attempts: int = 0) -> str:
+    """A span on one line, safe to print, with the figures of its subtree."""
+    span = node.span
+    parts = [f"{_title(span)} {_short(span)}"]
+    if span.orphan:
+        parts.append("its parent is not in the record")
+    if span.end_ns is None:
+        parts.append(span.status)
+    if not (span.kind in _CALLS and span.end_ns is None):
+        parts.extend(_figures(node.totals))
+    if attempts > 1:
+        parts.append(counted(attempts, "attempt"))
+    problem = _problem(span)
+    if problem:
+        parts.append(problem)
+    elif span.preview and span.kind != "iteration" and span.parent_id is not None:
+        parts.append(f"“{line(span.preview)}”")
+    return " · ".join(parts)
+
+
+def _short(span: SpanRow) -> str:
+    return f"[{line(span.span_id[:ID_CHARS])}]"
+
+
+def _title(span: SpanRow) -> str:
+    call = "llm_query" if span.call_index is None else f"llm_query {span.call_index}"
+    titles = {
+        "run": "run" if span.parent_id is None else f"rlm_query, depth {span.depth}",
+        "iteration": f"iteration {span.iteration} {span.preview or ''}",
+        "root_call": f"root {span.model}",
+        "cell": " ".join(str(part) for part in ("cell", span.cell, span.phase) if part is not None),
+        "batch": "llm_batch",
+        "sub_call": f"{call} {span.model}",
+        "attempt": "attempt",
+    }
+    return line(titles.get(span.kind, span.name))
+
+
+def _is_empty(span: SpanRow) -> bool:
+    return span.kind == "sub_call" and span.status == "ok" and span.response_chars == 0
+
+
+def _problem(span: SpanRow) -> str | None:
+    if _is_empty(span):
+        return "empty reply"
+    if span.status in _FINE:
+        return None
+    message = span.attributes.get(sc.ERROR_MESSAGE)
+    return line(": ".join(str(part) for part in (span.error_type or span.status, message) if part))
