@@ -210,10 +210,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """The counted list of what did not run and why."""
     reasons = _not_run(terminalreporter)
     terminalreporter.section("not run")
-    if not reasons:
-        terminalreporter.write_line("Every test ran.")
-        return
-    terminalreporter.write_line(f"{reasons.total()} tests did not run:")
+    terminalreporter.write_line(f"Tests that did not run: {reasons.total()}")
     for why, number in reasons.most_common():
         terminalreporter.write_line(f"{number:>6}  {why}")
     if REQUIRE_ALL and (missing := _could_have_run(reasons)):
