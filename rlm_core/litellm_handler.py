@@ -1,0 +1,257 @@
+"""Any model through LiteLLM: one try, no retries, no callbacks, nothing printed.
+
+Keys and server addresses come from the environment alone (`OPENAI_API_KEY`, `OPENAI_BASE_URL` or
+`OPENAI_API_BASE` for `openai/NAME`, and so on by provider); a request has no place for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.errors import ModelError
+from rlm_core.litellm_errors import malformed, timed_out, to_model_error, usage_number
+from rlm_core.lm_handler import Completion, Request, Usage
+from rlm_core.pricing import decimal_text
+
+LITELLM_COST: Final = "rlm.cost.litellm_usd"
+_LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_CALLBACKS: Final = (
+    "callbacks",
+    "input_callback",
+    "success_callback",
+    "failure_callback",
+    "service_callback",
+)
+_CLOSING_SECONDS: Final = 2.0
+# Warnings that LiteLLM and what is below it cause during calls: about its own types, about an answer that is
+# no completion (which becomes a `ModelError`), about bodies over a megabyte.
+_NOISE: Final = (".*`ReadOnly` qualifier", "Pydantic serializer warnings", "Sending a large body")
+
+_lock = threading.Lock()
+_loaded: Any = None
+_users: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, int] = weakref.WeakKeyDictionary()
+
+
+class LiteLLMHandler:
+    """An `LMHandler` for every model id that LiteLLM knows.
+
+    `concurrency` is the number of calls that may be in flight at once; connections are kept open for so many.
+    May be used from several event loops; `aclose` releases what belongs to the loop it runs in.
+    """
+
+    def __init__(self, concurrency: int = 32) -> None:
+        self._concurrency = concurrency
+        self._loops: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+
+    async def prepare(self) -> None:
+        """Import LiteLLM (seconds) in a thread of its own, so that the event loop goes on."""
+        if _loaded is None:
+            pool = ThreadPoolExecutor(1, thread_name_prefix="rlm-import")
+            try:
+                await asyncio.get_running_loop().run_in_executor(pool, _load, self._concurrency)
+            finally:
+                pool.shutdown(wait=False)
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once; raises `ModelError` for everything that can go wrong."""
+        await self.prepare()
+        self._register()
+        outcome = await _ask(request)
+        if isinstance(outcome, ModelError):
+            raise outcome  # here, outside of LiteLLM's own exception, whose frames hold the whole request
+        return _completion(request, outcome)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop, unless another handler still uses them."""
+        loop = asyncio.get_running_loop()
+        with _lock:
+            if loop not in self._loops:
+                return
+            self._loops.discard(loop)
+            left = _users[loop] = _users.get(loop, 1) - 1
+        if left <= 0:
+            await _close_clients()
+            await _finish_tasks()
+
+    def _register(self) -> None:
+        loop = asyncio.get_running_loop()
+        with _lock:
+            if loop not in self._loops:
+                self._loops.add(loop)
+                _users[loop] = _users.get(loop, 0) + 1
+
+
+def _load(concurrency: int) -> Any:
+    """Import LiteLLM, quiet and offline."""
+    global _loaded
+    with _lock:
+        if _loaded is None:
+            os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the network for prices
+            os.environ.setdefault(
+                "LITELLM_MODE", "PRODUCTION"
+            )  # else it reads a .env file of the working folder
+            os.environ.setdefault("AIOHTTP_CONNECTOR_LIMIT_PER_HOST", str(max(500, concurrency)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                litellm: Any = import_module("litellm")
+                worker: Any = import_module("litellm.litellm_core_utils.logging_worker").GLOBAL_LOGGING_WORKER
+            for name in _LOGGERS:
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+            for name in _CALLBACKS:
+                getattr(litellm, name).clear()
+            litellm.suppress_debug_info = True
+            litellm.disable_hf_tokenizer_download = True
+            # With no callbacks there is nothing to log, and the one worker hops between event loops and
+            # breaks there.
+            worker.ensure_initialized_and_enqueue = _discard
+            _loaded = litellm
+    return _loaded
+
+
+def _hush() -> None:
+    """Ignore `_NOISE`. Looked at before each call: a host may reset the filters, or make warnings errors."""
+    known = {message.pattern for _, message, *_ in warnings.filters if message is not None}
+    for message in _NOISE:
+        if message not in known:
+            warnings.filterwarnings("ignore", message=message)
+
+
+def _discard(async_coroutine: Coroutine[Any, Any, Any]) -> None:
+    async_coroutine.close()
+
+
+async def _ask(request: Request) -> Any:
+    """LiteLLM's response, or the `ModelError` to raise."""
+    _hush()
+    try:
+        async with asyncio.timeout(request.timeout):
+            return await _loaded.acompletion(**_arguments(request))
+    except TimeoutError:
+        return timed_out(request.model, request.timeout)
+    except Exception as error:
+        return to_model_error(error, request.model)
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "model": request.model,
+        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "timeout": _transport_timeout(request.timeout),
+        "max_retries": 0,
+        "drop_params": True,
+    }
+    if request.max_tokens is not None:
+        arguments["max_tokens"] = request.max_tokens
+    if request.temperature is not None:
+        arguments["temperature"] = request.temperature
+    if request.schema is not None:
+        shape = {"name": "answer", "schema": dict(request.schema)}
+        arguments["response_format"] = {"type": "json_schema", "json_schema": shape}
+    return arguments
+
+
+def _transport_timeout(seconds: float) -> float:
+    """A power of two above the request's timeout, which `_ask` enforces itself.
+
+    LiteLLM keeps one client, with its connections, for each value it is given.
+    """
+    return float(2 ** (math.floor(math.log2(max(seconds, 1.0))) + 1))
+
+
+def _completion(request: Request, response: Any) -> Completion:
+    choices = getattr(response, "choices", None)
+    if not choices:
+        raise malformed(request.model, "has no choices")
+    message = getattr(choices[0], "message", None)
+    text = getattr(message, "content", None)
+    if message is None or not isinstance(text, str | None):
+        raise malformed(request.model, "has no message")
+    raw = _raw_usage(response)
+    return Completion(
+        text,
+        finish_reason=getattr(choices[0], "finish_reason", None),
+        usage=_usage(raw),
+        reasoning=getattr(message, "reasoning_content", None) or None,
+        model_returned=getattr(response, "model", None) or None,
+        response_id=getattr(response, "id", None) or None,
+        raw_usage=raw,
+        facts=_facts(response),
+    )
+
+
+def _raw_usage(response: Any) -> dict[str, Any] | None:
+    """Usage as reported; None when it was not. LiteLLM then makes zeros up, which no real prompt can have."""
+    reported = getattr(response, "usage", None)
+    raw = reported.model_dump(mode="json", exclude_none=True, warnings=False) if reported is not None else {}
+    return (
+        raw if usage_number(raw.get("prompt_tokens")) or usage_number(raw.get("completion_tokens")) else None
+    )
+
+
+def _usage(raw: Mapping[str, Any] | None) -> Usage:
+    if raw is None:
+        return Usage()
+    read = raw.get("prompt_tokens_details") or {}
+    made = raw.get("completion_tokens_details") or {}
+    return Usage(
+        input=usage_number(raw.get("prompt_tokens")) or None,
+        output=usage_number(raw.get("completion_tokens")),
+        cached_read=_first(raw.get("cache_read_input_tokens"), read.get("cached_tokens")),
+        cache_write=_first(
+            raw.get("cache_creation_input_tokens"),
+            read.get("cache_creation_tokens"),
+            read.get("cache_write_tokens"),
+        ),
+        reasoning=usage_number(made.get("reasoning_tokens")),
+    )
+
+
+def _first(*values: Any) -> int | None:
+    return next((n for value in values if (n := usage_number(value)) is not None), None)
+
+
+def _facts(response: Any) -> dict[str, str | int | float | bool]:
+    hidden = getattr(response, "_hidden_params", None) or {}
+    facts: dict[str, str | int | float | bool] = {}
+    if isinstance(provider := hidden.get("custom_llm_provider"), str):
+        facts[sc.PROVIDER] = provider
+    cost = hidden.get("response_cost")
+    if isinstance(cost, int | float) and math.isfinite(cost):
+        facts[LITELLM_COST] = decimal_text(Decimal(repr(cost)))
+    return facts
+
+
+async def _close_clients() -> None:
+    """Close LiteLLM's cached clients of the running loop and forget them."""
+    token = import_module("litellm.caching.evicted_client_closer").running_loop_token()
+    cache = _loaded.in_memory_llm_clients_cache
+    for key in [key for key in cache.cache_dict if key.endswith(f"-{token}")]:
+        client = cache.cache_dict.pop(key, None)
+        close = getattr(client, "aclose", None) or getattr(client, "close", None)
+        if close is not None:
+            await close()
+
+
+async def _finish_tasks() -> None:
+    """Let the small tasks that LiteLLM leaves on the loop come to their end."""
+    home = str(Path(_loaded.__file__).parent)
+    left = {
+        task
+        for task in asyncio.all_tasks()
+        if (code := getattr(task.get_coro(), "cr_code", None)) and code.co_filename.startswith(home)
+    }
+    if left:
+        await asyncio.wait(left, timeout=_CLOSING_SECONDS)
