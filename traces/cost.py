@@ -1,7 +1,8 @@
 """What runs cost, by any of role, model, depth, iteration, cell and class.
 
-Sums are exact: amounts are DECIMAL in SQL and `Decimal` here. A group in which any cost is unknown has no amount,
-only a lower bound (`known_usd`). Calls are root calls and sub-calls; an attempt's tokens and cost are in its call's.
+Sums are exact: amounts are DECIMAL in SQL and `Decimal` here. A group in which any cost is unknown has no
+amount, only a lower bound (`known_usd`). Calls are root calls and sub-calls; an attempt's tokens and cost are
+in its call's.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def cost_report(
     """Spend of the given runs (of all runs when none is given), grouped.
 
     {total_usd, known_usd, cost_status, tokens, calls, rows: [{<keys of by>, cost_usd, known_usd, cost_status,
-    tokens, calls}]}, dearest first. With `class`, tokens are the billable ones of that class; the class None holds
-    what cannot be told apart by class. Raises InputError for an unknown key or run.
+    tokens, calls}]}, dearest first. With `class`, tokens are the billable ones of that class; the class None
+    holds what cannot be told apart by class. Raises InputError for an unknown key or run.
     """
     unknown = [key for key in by if key not in KEYS]
     if unknown:
@@ -74,7 +75,9 @@ class _Report:
     def add(self, con: DuckDBPyConnection, where: str = "TRUE", values: Sequence[str] = ()) -> None:
         """Add the calls of a store's runs."""
         columns = [key for key in self._keys if key != _CLASS]
-        sums = ", ".join([_SUMS, *(_class_sums(name) for name in CLASSES), _REST] if self._by_class else [_SUMS])
+        sums = ", ".join(
+            [_SUMS, *(_class_sums(name) for name in CLASSES), _REST] if self._by_class else [_SUMS]
+        )
         grouping = f"GROUP BY {', '.join(columns)}" if columns else ""
         sql = f"SELECT {', '.join([*columns, sums])} FROM span WHERE {_CALLS} AND {where} {grouping}"
         width = len(columns)

@@ -46,8 +46,9 @@ _ATTEMPT_FACTS: Final = {
 def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     """The keys of `SpanRow.to_json`, whole texts, decoded structures, attempts, events and all attributes.
 
-    A text is null where the span has none; `missing` lists texts whose payload is not in the record. `messages` (of
-    a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones are not in the record.
+    A text is null where the span has none; `missing` lists texts whose payload is not in the record.
+    `messages` (of a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones
+    are not in the record.
     """
     attributes = span.attributes
     messages, complete = _messages(view, span)
@@ -90,7 +91,7 @@ def _attempt(span: SpanRow) -> dict[str, Any]:
 
 
 def _messages(view: RunView, span: SpanRow) -> tuple[list[dict[str, Any]] | None, bool | None]:
-    """What a root call was sent: each call of a run path says how many messages it shares with the one before."""
+    """What a root call was sent: each says how many messages it shares with the one before on its path."""
     if span.kind != "root_call":
         return None, None
     path = span.attributes.get(sc.RUN_PATH)
@@ -122,7 +123,7 @@ def _is_message(pair: object) -> bool:
 
 
 def _decoded(raw: object) -> Any:
-    """A JSON attribute as a structure; text that is not JSON comes back as it is, so that nothing is hidden."""
+    """A JSON attribute as a structure; text that is not JSON comes back as it is: nothing is hidden."""
     if not isinstance(raw, str):
         return raw
     try:

@@ -38,7 +38,7 @@ _PREVIEWS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Facts:
-    """Reads attributes by type; `unusable` says that some attribute had a type or value that means nothing."""
+    """Reads attributes by type; `unusable` says that one had a type or value that means nothing."""
 
     def __init__(self, attributes: Mapping[str, Any]) -> None:
         self.attributes = attributes
@@ -142,8 +142,8 @@ def class_costs(
 ) -> dict[str, Decimal | None]:
     """Dollars by class from the price row on the span (JSON, dollars per million tokens as decimal strings).
 
-    A call that cost nothing has zeros; without tokens nothing can be told apart and all classes are zero beside a
-    known cost; without a price row they are unknown.
+    A call that cost nothing has zeros; without tokens nothing can be told apart and all classes are zero
+    beside a known cost; without a price row they are unknown.
     """
     if cost_usd is None:
         return dict.fromkeys(CLASSES)
@@ -160,7 +160,11 @@ def _rates(price: str) -> tuple[Decimal | None, ...]:
         row = json.loads(price)
     except (ValueError, RecursionError):
         return _NO_RATES
-    return tuple(usd_amount(row.get(_PRICE_KEYS[name])) for name in CLASSES) if isinstance(row, dict) else _NO_RATES
+    return (
+        tuple(usd_amount(row.get(_PRICE_KEYS[name])) for name in CLASSES)
+        if isinstance(row, dict)
+        else _NO_RATES
+    )
 
 
 def _class_cost(tokens: int, rate: Decimal | None) -> Decimal | None:

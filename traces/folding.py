@@ -108,7 +108,7 @@ class Fold:
 
     @property
     def problems(self) -> int:
-        """Records that are missing, unreadable or unusable (without unusable facts of spans, see `span_rows`)."""
+        """Records that are missing, unreadable or unusable; `span_rows` adds unusable facts of spans."""
         return max(self._missing + self._unreadable, self._unwritten) + self._rejected
 
     def span_rows(self, *, alive: bool) -> tuple[tuple[SpanRow, ...], int]:
@@ -126,7 +126,8 @@ class Fold:
         return tuple(rows.values()), self.problems + unusable
 
     def _row(self, span: _Span, facts: Facts, parent: SpanRow | None, alive: bool) -> SpanRow:
-        # a span belongs to its parent's iteration and cell unless it says otherwise; below a run both start anew
+        # a span belongs to its parent's iteration and cell unless it says otherwise; below a run both start
+        # anew
         same_run = parent if parent is not None and parent.kind != "run" else None
         depth, iteration, cell = facts.count(sc.DEPTH), facts.count(sc.ITERATION), facts.count(sc.CELL)
         if depth is None:

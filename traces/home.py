@@ -25,7 +25,7 @@ class Home:
 
     @classmethod
     def resolve(cls, folder: str | os.PathLike[str] | None = None) -> Home:
-        """The given folder, else `$RLMSCOPE_HOME`, else the platform's user data folder; it is created, private.
+        """The given folder, else `$RLMSCOPE_HOME`, else the user data folder; it is created, private.
 
         Raises InputError when the folder cannot be made or is not a folder.
         """

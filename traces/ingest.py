@@ -1,7 +1,8 @@
 """Taking closed runs from their spools into the store: each run whole, in one transaction, exactly once.
 
-A run is closed when its last record says so or when nobody holds its liveness lock. Spools are kept: they are the
-truth, recognised by name and size, so that thousands of old ones cost one directory listing and one query.
+A run is closed when its last record says so or when nobody holds its liveness lock. Spools are kept: they are
+the truth, recognised by name and size, so that thousands of old ones cost one directory listing and one
+query.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Survey:
 def ingest(home: Home, *, patience: float = store.PATIENCE) -> IngestReport:
     """Take all closed runs in, waiting at most `patience` seconds for a store that others use.
 
-    What cannot be taken in now stays in the spools and is named in the notices. Raises RecordError when the store
-    is unreadable or newer than this program.
+    What cannot be taken in now stays in the spools and is named in the notices. Raises RecordError when the
+    store is unreadable or newer than this program.
     """
     deadline = time.monotonic() + patience
     try:
@@ -82,14 +83,18 @@ def take_in_all(home: Home, deadline: float) -> IngestReport:
 
 @contextmanager
 def ingest_lock(home: Home, deadline: float) -> Iterator[None]:
-    """Be the only process that writes the store. Raises StoreBusy when that cannot be had in time, or at all."""
+    """Be the only process that writes the store. Raises StoreBusy when that cannot be had in time."""
     lock = FileLock(home.ingest_lock)
-    with store.GATE:  # always before the lock: two threads that took them in different order would wait in vain
+    with (
+        store.GATE
+    ):  # always before the lock: two threads that took them in different order would wait in vain
         try:
             if not lock.acquire(deadline):
                 raise store.StoreBusy("Another process has been writing the store for several seconds.")
         except OSError as error:
-            raise store.StoreBusy(f"The home folder {home.root} cannot be written ({error.strerror}).") from error
+            raise store.StoreBusy(
+                f"The home folder {home.root} cannot be written ({error.strerror})."
+            ) from error
         try:
             yield
         finally:
@@ -170,7 +175,9 @@ def _take_in(home: Home, con: DuckDBPyConnection, run_id: str) -> None:
         path = home.spool_file(run_id)
         fold, size = _append_payloads(con, run_id, path)
         rows, problems = fold.span_rows(alive=False)
-        summary = summarise(fold, rows, problems, alive=False, text=lambda sha256: spool_text(path, fold, sha256))
+        summary = summarise(
+            fold, rows, problems, alive=False, text=lambda sha256: spool_text(path, fold, sha256)
+        )
         store.append_spans(con, rows)
         store.append_events(con, run_id, fold.events)
         con.execute("INSERT INTO spool_file VALUES (?, ?, ?)", [path.name, run_id, size]).fetchall()
@@ -198,7 +205,7 @@ def _append_payloads(con: DuckDBPyConnection, run_id: str, path: Path) -> tuple[
 
 
 def _forget(home: Home, con: DuckDBPyConnection, run_id: str) -> None:
-    """Finish a deletion: rows first, so that a spool without rows is what is left when this is interrupted."""
+    """Finish a deletion: rows first, so that an interruption leaves a spool without rows."""
     with store.transaction(con):
         store.erase(con, run_id)
     home.spool_file(run_id).unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """Locks between processes, on a file of their own, that the operating system drops when the holder dies.
 
 `flock` on POSIX: unlike `lockf` it also works between two openings in one process, and it is not lost when
-someone else in the process closes the same file. `msvcrt.locking` on Windows. Contents of lock files mean nothing.
+someone else in the process closes the same file. `msvcrt.locking` on Windows. Contents of lock files mean
+nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except PermissionError:
-        # another user's file: nothing can be learnt from its lock, and calling a living run dead would be wrong
+        # another user's file: nothing can be learnt from its lock, and calling a living run dead would be
+        # wrong
         return True
     try:
         # shared, so that two who ask at the same time do not take each other for the holder
@@ -92,7 +94,7 @@ def is_held(path: Path) -> bool:
 
 
 def pauses(deadline: float) -> Iterator[float]:
-    """Growing, jittered pauses until the deadline; always at least one, so that a free thing is tried once."""
+    """Growing, jittered pauses until the deadline; at least one, so that everything is tried once."""
     pause = _FIRST_PAUSE
     while True:
         left = deadline - time.monotonic()

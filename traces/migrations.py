@@ -1,8 +1,8 @@
 """Numbered steps that bring a store's schema up to date, each applied once and in one transaction.
 
-Steps are never changed once released; a new need is a new step. Throwing the file away and rebuilding it from the
-spools is always possible too. Big tables carry no index: runs are appended whole, so min-max statistics on
-`run_id` are enough, and an index would be loaded at every opening.
+Steps are never changed once released; a new need is a new step. Throwing the file away and rebuilding it from
+the spools is always possible too. Big tables carry no index: runs are appended whole, so min-max statistics
+on `run_id` are enough, and an index would be loaded at every opening.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ _FIRST_SCHEMA = (
         sandbox VARCHAR, corpus_id VARCHAR, demo BOOLEAN, complete BOOLEAN, problems BIGINT, spans BIGINT,
         trace_id VARCHAR, engine_version VARCHAR, pid BIGINT, host VARCHAR, facts JSON)""",
     """CREATE TABLE span (
-        run_id VARCHAR, span_id VARCHAR, parent_id VARCHAR, seq BIGINT, kind VARCHAR, name VARCHAR, role VARCHAR,
-        depth BIGINT, status VARCHAR, start_ns BIGINT, end_ns BIGINT, model VARCHAR, model_returned VARCHAR,
-        tok_input BIGINT, tok_output BIGINT, cost_usd DECIMAL(38,18), cost_status VARCHAR,
-        iteration BIGINT, cell BIGINT, call_index BIGINT, phase VARCHAR, preview VARCHAR, orphan BOOLEAN,
-        error_type VARCHAR, response_chars BIGINT, cached_read BIGINT, cache_write BIGINT,
+        run_id VARCHAR, span_id VARCHAR, parent_id VARCHAR, seq BIGINT, kind VARCHAR, name VARCHAR,
+        role VARCHAR, depth BIGINT, status VARCHAR, start_ns BIGINT, end_ns BIGINT,
+        model VARCHAR, model_returned VARCHAR, tok_input BIGINT, tok_output BIGINT,
+        cost_usd DECIMAL(38,18), cost_status VARCHAR, iteration BIGINT, cell BIGINT, call_index BIGINT,
+        phase VARCHAR, preview VARCHAR, orphan BOOLEAN, error_type VARCHAR, response_chars BIGINT,
+        cached_read BIGINT, cache_write BIGINT,
         class_input BIGINT, class_cached_read BIGINT, class_cache_write BIGINT, class_output BIGINT,
-        usd_input DECIMAL(38,18), usd_cached_read DECIMAL(38,18), usd_cache_write DECIMAL(38,18),
-        usd_output DECIMAL(38,18), attrs JSON)""",
+        usd_input DECIMAL(38,18), usd_cached_read DECIMAL(38,18),
+        usd_cache_write DECIMAL(38,18), usd_output DECIMAL(38,18), attrs JSON)""",
     """CREATE TABLE span_event (
         run_id VARCHAR, span_id VARCHAR, seq BIGINT, name VARCHAR, time_ns BIGINT, attrs JSON)""",
     "CREATE TABLE payload (run_id VARCHAR, sha256 VARCHAR, chars BIGINT, text VARCHAR)",

@@ -1,7 +1,8 @@
 """The one read interface of runs: lists, trees, single spans, spend.
 
-Every function takes closed runs into the store first. When the store is in use for longer than five seconds, the
-spools are read instead and `warn` is called with one sentence that says so (default: logged as a warning).
+Every function takes closed runs into the store first. When the store is in use for longer than five seconds,
+the spools are read instead and `warn` is called with one sentence that says so (default: logged as a
+warning).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = [
 def cost_report(
     home: Home, run_refs: Sequence[str], by: Sequence[str], *, warn: Warn | None = None
 ) -> dict[str, Any]:
-    """Spend of the given runs, grouped; see `traces.cost.cost_report` (imported here late, it needs DuckDB)."""
+    """Spend of the given runs, grouped; see `traces.cost.cost_report` (imported late: it needs DuckDB)."""
     from traces import cost
 
     return cost.cost_report(home, run_refs, by, warn=warn)

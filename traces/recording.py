@@ -1,7 +1,7 @@
 """Recording one run: OpenTelemetry spans, payloads and events, each in the spool before the work goes on.
 
-The tracer provider is private and independent of `OTEL_*` variables and of the surrounding application. What was
-recorded survives the death of the process; a power cut may lose the last seconds unless `fsync` is on.
+The tracer provider is private and independent of `OTEL_*` variables and of the surrounding application. What
+was recorded survives the death of the process; a power cut may lose the last seconds unless `fsync` is on.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class SpoolSpanProcessor(SpanProcessor):
         context = span.get_span_context()
         assert context is not None  # the SDK gives every span of a tracer one
         parent = span.parent
-        # an application's own active span is no part of the run: its children would hang on a parent nobody recorded
+        # an application's own active span is no part of the run: its children would hang on a parent nobody
+        # recorded
         parent_id = parent.span_id if parent is not None and parent.span_id in self._known else None
         attributes = dict(span.attributes or {})
         self._known.add(context.span_id)
@@ -142,7 +143,7 @@ class Recording:
         return self._writer.problems
 
     def close(self, status: str) -> None:
-        """Write the final record (`status`: ok, error or cancelled) and give up the liveness lock. Idempotent."""
+        """Write the final record (ok, error or cancelled) and give up the liveness lock. Idempotent."""
         if not self._alive.held:
             return
         self._writer.finish(self.recorder.clock(), status)
@@ -176,9 +177,9 @@ def open_recording(
 ) -> Recording:
     """Create the spool of a run and hold its liveness lock until the recording is closed.
 
-    `facts` are attributes known before the first span (model ids, corpus, ...), `clock` gives nanoseconds since the
-    epoch. `fsync` sees each record to the disk. Raises RecordError when the run id was used before or the file
-    cannot be made.
+    `facts` are attributes known before the first span (model ids, corpus, ...), `clock` gives nanoseconds
+    since the epoch. `fsync` sees each record to the disk. Raises RecordError when the run id was used before
+    or the file cannot be made.
     """
     ids = _OneTrace(id_generator or RandomIdGenerator())
     now = clock or monotonic_clock()
@@ -213,7 +214,7 @@ def open_recording(
 
 
 def _open_files(home: Home, run_id: str, fsync: bool) -> tuple[FileLock, SpoolWriter]:
-    """Lock first, spool second: a spool that can be seen has a living owner, or its owner is gone for good."""
+    """Lock first, spool second: a spool that can be seen has a living owner, or one that is gone."""
     home.create()
     alive = FileLock(home.liveness_lock(run_id))
     used = RecordError(f"The run id {run_id} is already in use; a run id is never used twice.")

@@ -27,10 +27,10 @@ class RunSummary:
     """One line of a run list.
 
     `status` is running, ok, error, cancelled or interrupted. `cost_usd` is None when any call's cost is
-    unknown; `known_usd` is then the lower bound and `cost_status` "unknown" or "partial". `complete` says that
-    the run closed its own record and nothing is missing in it; `problems` counts records that are missing,
-    unreadable or unusable. `started` is ISO 8601 in UTC ("" when not recorded), `seconds` wall time up to the
-    last thing recorded.
+    unknown; `known_usd` is then the lower bound and `cost_status` "unknown" or "partial". `complete` says
+    that the run closed its own record and nothing is missing in it; `problems` counts records that are
+    missing, unreadable or unusable. `started` is ISO 8601 in UTC ("" when not recorded), `seconds` wall time
+    up to the last thing recorded.
     """
 
     run_id: str
@@ -72,9 +72,10 @@ class SpanRow(NamedTuple):
     """One span. `iteration` and `cell` are inherited from the nearest ancestor of the same (child) run.
 
     `seq` is the number of its start record (rows are in this order). `orphan` says that `parent_id` names a
-    span that is not in the record. `tokens["input"]` includes `cached_read` and `cache_write`. `response_chars`
-    is None where no response was recorded. `attributes` are all recorded attributes; those of a stored run are
-    loaded at first use. (A named tuple: ten thousand frozen dataclasses take twice the time of reading them.)
+    span that is not in the record. `tokens["input"]` includes `cached_read` and `cache_write`.
+    `response_chars` is None where no response was recorded. `attributes` are all recorded attributes; those
+    of a stored run are loaded at first use. (A named tuple: ten thousand frozen dataclasses take twice the
+    time of reading them.)
     """
 
     run_id: str

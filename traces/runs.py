@@ -23,8 +23,7 @@ _LISTED = 8  # candidates in an error message
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The store with every closed run in it (`con`, None when there is none to be had), and the run ids that must
-    be read from their spools instead."""
+    """The store (None when there is none to be had) and the ids of runs to be read from spools."""
 
     con: DuckDBPyConnection | None
     spools: tuple[str, ...]
@@ -135,7 +134,7 @@ def load_run(home: Home, run_id: str, *, warn: Warn | None = None) -> RunView:
 
 
 def resolve_span(view: RunView, ref: str) -> SpanRow:
-    """A span from a full id or a unique prefix. Raises InputError when none or several fit, listing candidates."""
+    """A span from a full id or a unique prefix. Raises InputError, listing candidates, otherwise."""
     if ref in view.by_id:
         return view.by_id[ref]
     fits = [span_id for span_id in view.by_id if span_id.startswith(ref)]

@@ -1,7 +1,8 @@
 """The spool: one append-only file of JSON lines per run, the truth about it.
 
-Every record is one object on one line with a running `seq`. Line 0 names the format version. The writer makes one
-`write` per record and never raises; the reader takes what is readable and counts the rest. Offsets are bytes.
+Every record is one object on one line with a running `seq`. Line 0 names the format version. The writer makes
+one `write` per record and never raises; the reader takes what is readable and counts the rest. Offsets are
+bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ASCII = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=Fa
 
 
 class SpoolWriter:
-    """Appends records to a new file. Thread-safe; after `open` nothing raises, failures are counted in `problems`."""
+    """Appends records to a new file. Thread-safe; no record raises, failures are counted in `problems`."""
 
     def __init__(self, path: Path, *, fsync: bool = False) -> None:
         """Create the file (0600). Raises FileExistsError when it exists, OSError when it cannot be made."""
@@ -102,7 +103,7 @@ def encode(record: Record) -> bytes:
 
 
 def _lossless(record: Record) -> Record:
-    """Two lone surrogates that together look like one character would be joined by a JSON reader: use base64."""
+    """Two lone surrogates that look like one character would be joined by a JSON reader: use base64."""
     text = record.get("text")
     if not isinstance(text, str) or json.loads(_ASCII.encode(text)) == text:
         return record
@@ -182,8 +183,8 @@ class SpoolReader:
             return RECORD_VERSION
         if version > RECORD_VERSION:
             raise RecordError(
-                f"The spool {self.path.name} was written by a newer version (format {version}, this program knows "
-                f"{RECORD_VERSION}); it is left alone. Update the program to read it."
+                f"The spool {self.path.name} was written by a newer version (format {version}, this program "
+                f"knows {RECORD_VERSION}); it is left alone. Update the program to read it."
             )
         return version
 

@@ -1,7 +1,7 @@
 """The DuckDB file: short connections, one at a time in a process, and rows in and out of its tables.
 
-The file is an index over the spools. A process that has it open must never touch it with Python file I/O: closing
-any other descriptor of it would silently drop the lock that DuckDB holds.
+The file is an index over the spools. A process that has it open must never touch it with Python file I/O:
+closing any other descriptor of it would silently drop the lock that DuckDB holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from traces.locks import FileLock, pauses
 from traces.migrations import migrate
 from traces.rows import RunSummary, SpanRow
 
-#: Serialises every use of DuckDB in this process: it refuses a read-only and a writing connection side by side.
+#: Serialises every use of DuckDB in this process: it refuses a read-only and a writing connection side by
+#: side.
 GATE = threading.RLock()
 PATIENCE: Final = 5.0  # seconds to wait for a store that others use
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
@@ -75,7 +76,7 @@ def reader(home: Home, deadline: float) -> Iterator[DuckDBPyConnection | None]:
 
 @contextmanager
 def writer(path: Path, deadline: float) -> Iterator[DuckDBPyConnection]:
-    """A writing connection to an up-to-date schema. To be used under the ingest lock. Raises like `reader`."""
+    """A writing connection to an up-to-date schema, for use under the ingest lock. Raises like `reader`."""
     with GATE:
         con = _open(path, deadline, read_only=False)
         assert con is not None  # a writing connection creates the file
@@ -203,7 +204,9 @@ def append_events(con: DuckDBPyConnection, run_id: str, events: Sequence[Event])
     """Add events of a run."""
     with con.appender("span_event") as out:
         for event in events:
-            out.append_row(run_id, event.span_id, event.seq, event.name, event.time_ns, _json(event.attributes))
+            out.append_row(
+                run_id, event.span_id, event.seq, event.name, event.time_ns, _json(event.attributes)
+            )
 
 
 def append_run(con: DuckDBPyConnection, summary: RunSummary, header: Header) -> None:
@@ -228,7 +231,9 @@ def read_summaries(
 
 def run_ids(con: DuckDBPyConnection, prefix: str) -> list[str]:
     """Ids of stored runs that begin with a text."""
-    return [run_id for (run_id,) in rows_of(con, "SELECT run_id FROM run WHERE starts_with(run_id, ?)", [prefix])]
+    return [
+        run_id for (run_id,) in rows_of(con, "SELECT run_id FROM run WHERE starts_with(run_id, ?)", [prefix])
+    ]
 
 
 def _summary(row: tuple[Any, ...]) -> RunSummary:

@@ -74,7 +74,7 @@ class Spend:
 
 
 def spend_of(spans: Iterable[SpanRow]) -> Spend:
-    """The spend of all root calls and sub-calls among the spans. Attempts are part of their call's figures."""
+    """The spend of all root calls and sub-calls among the spans; attempts are in their call's figures."""
     total = Spend()
     for span in spans:
         if span.kind in CALL_KINDS:

@@ -24,8 +24,8 @@ _CALLED: Final = {"sub_call": "llm_query", "run": "rlm_query"}
 class Totals:
     """A subtree in figures, its own span included.
 
-    `seconds` is wall time from the first start to the last end in the subtree; `failures` counts sub-calls, cells
-    and child runs that ended in error, were cancelled or lost; `open` spans that have not ended.
+    `seconds` is wall time from the first start to the last end in the subtree; `failures` counts sub-calls,
+    cells and child runs that ended in error, were cancelled or lost; `open` spans that have not ended.
     """
 
     spend: Spend = field(default_factory=Spend)
@@ -101,13 +101,14 @@ class Group:
 def outcome(span: SpanRow) -> str:
     """How a call ended: its status, or `empty` when it ended well and no text came back."""
     silent = span.kind == "sub_call" and (
-        (span.status == "ok" and span.response_chars == 0) or (span.status == "error" and span.error_type == "empty")
+        (span.status == "ok" and span.response_chars == 0)
+        or (span.status == "error" and span.error_type == "empty")
     )
     return "empty" if silent else span.status
 
 
 def build_tree(spans: Sequence[SpanRow], *, group_from: int = GROUP_FROM) -> list[Node]:
-    """The top nodes of a run. Spans without a recorded parent stand at the top, after the run itself in seq order.
+    """The top nodes of a run, in seq order. Spans without a recorded parent stand at the top.
 
     A circle of parents is cut at its first span. `group_from` neighbours become a group; 0 groups nothing.
     """
@@ -177,7 +178,7 @@ def _folded(row: list[Node], group_from: int) -> Iterator[Node | Group]:
 
 
 def walk(tops: Sequence[Node | Group]) -> Iterator[tuple[int, Node | Group]]:
-    """All nodes and groups from the top down with their level, without recursion; members follow their group."""
+    """All nodes and groups from the top down with their level; members follow their group."""
     stack: list[tuple[int, Node | Group]] = [(0, item) for item in reversed(tops)]
     while stack:
         level, item = stack.pop()

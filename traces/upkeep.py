@@ -17,8 +17,9 @@ from traces.runs import current
 def rebuild(home: Home, *, patience: float = store.PATIENCE) -> ingest.IngestReport:
     """Write a new store from the spools beside the old one and put it in its place.
 
-    Readers and other ingesters go on with the old one until the swap. Raises RecordError when the store is newer
-    than this program, when it holds runs whose spools are gone (they would be lost), or when it stays in use.
+    Readers and other ingesters go on with the old one until the swap. Raises RecordError when the store is
+    newer than this program, when it holds runs whose spools are gone (they would be lost), or when it stays
+    in use.
     """
     alone = FileLock(home.rebuild_lock)
     if not alone.try_acquire():
@@ -46,14 +47,17 @@ def _refuse_loss(home: Home, deadline: float) -> None:
         with store.reader(home, deadline) as con:
             if con is None or schema_version(con) == 0:
                 return
-            stored = [run_id for (run_id,) in store.rows_of(con, "SELECT run_id FROM spool_file ORDER BY run_id")]
+            stored = [
+                run_id for (run_id,) in store.rows_of(con, "SELECT run_id FROM spool_file ORDER BY run_id")
+            ]
     except store.StoreUnreadable:
         return  # nothing can be learnt from it; it is kept aside
     deleted = user_log.deleted_runs(home)
     gone = [run_id for run_id in stored if run_id not in deleted and not home.spool_file(run_id).exists()]
     if gone:
+        named = ", ".join(gone[:3]) + (" ..." if len(gone) > 3 else "")
         raise RecordError(
-            f"Spools of stored runs are gone ({len(gone)}: {', '.join(gone[:3])}{', ...' * (len(gone) > 3)}); "
+            f"The spools of {len(gone)} stored runs are gone ({named}); "
             "a rebuild would lose these runs. Put the files back, or delete the runs first."
         )
 
@@ -86,7 +90,8 @@ def delete_run(home: Home, run_id: str) -> ingest.IngestReport:
 
     The deletion is noted first; when the store is in use (see the notices), rows and spool go with the next
     ingest, and no reader shows the run meanwhile. The freed space inside the store file is reused; a rebuild
-    leaves no trace of it. Raises InputError for an unknown or running run, RecordError when nothing can be written.
+    leaves no trace of it. Raises InputError for an unknown or running run, RecordError when nothing can be
+    written.
     """
     with current(home) as now:
         stored = now.con is not None and run_id in store.run_ids(now.con, run_id)

@@ -1,6 +1,7 @@
 """What people said about runs: an append-only file of JSON lines, part of the truth beside the spools.
 
-Today it holds deletions. A record is `{"v": 1, "time": ISO 8601 UTC, "kind": ..., ...}`; unknown kinds are kept.
+Today it holds deletions. A record is `{"v": 1, "time": ISO 8601 UTC, "kind": ..., ...}`; unknown kinds are
+kept.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DELETED = "tombstone"
 
 
 def append(home: Home, kind: str, facts: Mapping[str, Any]) -> None:
-    """Add one record and see it to the disk. Raises RecordError when that fails: the act must not be believed done."""
+    """Add one record and see it to the disk. Raises RecordError when that fails."""
     record = {"v": VERSION, "time": datetime.now(UTC).isoformat(), "kind": kind, **facts}
     # the leading newline ends a record that a power cut may have torn; readers skip empty lines
     data = b"\n" + json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"

@@ -31,7 +31,7 @@ class Source(Protocol):
 
 
 class RunView:
-    """A run: `summary`, `spans` in seq order, texts and events on request. `live` says that its process runs."""
+    """A run: summary, spans in seq order, texts and events on request. `live`: its process runs."""
 
     def __init__(self, summary: RunSummary, spans: tuple[SpanRow, ...], live: bool, source: Source) -> None:
         self.summary = summary
@@ -76,7 +76,9 @@ class _SpoolSource:
         return {sha256: text for sha256, text in found if text is not None}
 
     def events(self) -> dict[str, list[dict[str, Any]]]:
-        return _by_span((event.span_id, event.name, event.time_ns, event.attributes) for event in self._fold.events)
+        return _by_span(
+            (event.span_id, event.name, event.time_ns, event.attributes) for event in self._fold.events
+        )
 
 
 class SpoolRun:
@@ -89,7 +91,7 @@ class SpoolRun:
         self._fold = Fold(run_id)
 
     def poll(self) -> RunView:
-        """The run as it stands now. Raises RecordError when the spool is gone, unreadable or of a newer format."""
+        """The run as it stands now. Raises RecordError when the spool is gone, unreadable or too new."""
         # asked before reading: when the process was gone by then, everything it wrote is there to be read
         alive = is_held(self._lock)
         fold = self._fold
@@ -97,7 +99,9 @@ class SpoolRun:
             for line in self._reader.read(final=not alive):
                 fold.feed(line)
         except OSError as error:
-            raise RecordError(f"The spool {self._path.name} cannot be read: {error.strerror or error}.") from error
+            raise RecordError(
+                f"The spool {self._path.name} cannot be read: {error.strerror or error}."
+            ) from error
         alive = alive and fold.final_status is None
         rows, problems = fold.span_rows(alive=alive)
         summary = summarise(
