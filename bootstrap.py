@@ -131,7 +131,7 @@ def ensure_environment(venv: Path) -> None:
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Two calls in one checkout wait for each other (not on Windows, which cannot lock a read-only file)."""
-    if os.name == "nt":
+    if sys.platform == "win32":
         yield
         return
     import fcntl
