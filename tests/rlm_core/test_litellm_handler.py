@@ -418,6 +418,11 @@ def test_two_handlers_on_one_loop_closing_one_leaves_the_other(server: Loopback)
     assert asyncio.run(scenario()) == [echo(MESSAGES[1].content)] * 4
 
 
+def test_one_connection_serves_one_call_after_the_other_whatever_their_timeouts(server: Loopback) -> None:
+    ask(*(request(timeout=seconds) for seconds in (17.0, 18.5, 20.0, 31.9)))
+    assert len(server.requests) == 4 and server.connections == 1
+
+
 def test_cancelling_a_call_ends_it_and_the_connection(server: Loopback) -> None:
     server.use(Script(faults=[Fault("slow", ordinal=0)]))
 
@@ -450,7 +455,7 @@ def test_nothing_is_left_on_the_loop_and_nothing_is_printed(
             except ModelError:
                 continue
         await handler.aclose()
-        return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[operator]
+        return asyncio.all_tasks() - {asyncio.current_task()}
 
     left = asyncio.run(scenario())
     gc.collect()
@@ -467,12 +472,11 @@ from rlm_core.lm_handler import Message, Request
 assert "litellm" not in sys.modules, "imported at its first use, not before"
 
 async def ticks(stop):
-    worst = 0.0
+    count = 0
     while not stop.is_set():
-        before = asyncio.get_running_loop().time()
         await asyncio.sleep(0.01)
-        worst = max(worst, asyncio.get_running_loop().time() - before)
-    return worst
+        count += 1
+    return count
 
 async def main():
     handler = LiteLLMHandler()
@@ -480,7 +484,7 @@ async def main():
     count = asyncio.create_task(ticks(stop))
     await handler.prepare()
     stop.set()
-    assert await count < 60.0
+    assert await count > 3, 'the loop goes on during the import'
     request = Request("openai/sub-x", (Message("user", "hello"),), "sub")
     print((await handler.complete(request)).text)
     await handler.aclose()

@@ -163,6 +163,7 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.open.add(request)
+        self.owner.connections += 1
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -272,7 +273,8 @@ class _Handler(BaseHTTPRequestHandler):
 class Loopback:
     """The server as a context manager.
 
-    `requests` and `responses` hold what the log holds, in order; `peak` is the most requests open at once.
+    `requests` and `responses` hold what the log holds, in order; `peak` is the most requests open at
+    once, `connections` the number of connections accepted.
     """
 
     def __init__(self, script: Script | None = None, *, port: int = 0, log: Path | None = None) -> None:
@@ -280,7 +282,7 @@ class Loopback:
         self.stopping = threading.Event()
         self.requests: list[dict[str, Any]] = []
         self.responses: list[dict[str, Any]] = []
-        self.peak = 0
+        self.peak = self.connections = 0
         self._lock = threading.Lock()
         self._tries: Counter[str] = Counter()
         self._log = log.open("a", encoding="utf-8", errors="surrogatepass") if log else None
@@ -317,7 +319,7 @@ class Loopback:
         """Start over with another script: ordinals from 0, nothing remembered (the log file goes on)."""
         with self._lock:
             self.script = script
-            self.requests, self.responses, self.peak = [], [], 0
+            self.requests, self.responses, self.peak, self.connections = [], [], 0, 0
             self._tries.clear()
 
     def received(self, path: str, data: dict[str, Any], headers: dict[str, str]) -> tuple[int, Fault | None]:
