@@ -192,8 +192,8 @@ class CellRuns:
         differences = await self._rebuild()
         span.event(sc.EV_REBUILT, {"cells": len(self._history), "differences": as_json(differences)})
         shown = (
-            f"[{death}. A new process has run your {len(self._history)} earlier cells again, with the recorded "
-            "answers of their sub-calls; nothing of this cell is left"
+            f"[{death}. A new process has run your {len(self._history)} earlier cells again, with the "
+            "recorded answers of their sub-calls; nothing of this cell is left"
             f"{', lost: ' + ', '.join(lost[:20]) if lost else ''}.]"
         )
         if differences:

@@ -80,7 +80,7 @@ class Ledger:
     in_flight: int = 0
     refusals: int = 0
     started: float = 0.0
-    _outputs: list[int] = field(default_factory=list)
+    _outputs: dict[str, list[int]] = field(default_factory=lambda: {"root": [], "sub": []})
     _held_back: Amount = field(default_factory=Amount)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -99,12 +99,13 @@ class Ledger:
             raise LimitReached("calls", f"the run's limit of {self.limits.max_calls:,} sub-calls is used up")
         self.calls += 1
 
-    def expected_output(self, max_tokens: int | None) -> int:
-        """Tokens a reply is expected to have: the 95th percentile of the run so far."""
+    def expected_output(self, max_tokens: int | None, role: Literal["root", "sub"]) -> int:
+        """Tokens a reply is expected to have: the 95th percentile (nearest rank) of the role's replies so far."""
         cap = max_tokens if max_tokens is not None else FIRST_GUESS_OUTPUT
-        if not self._outputs:
+        seen = self._outputs[role]
+        if not seen:
             return min(cap, FIRST_GUESS_OUTPUT)
-        return min(cap, self._outputs[int(0.95 * (len(self._outputs) - 1))])
+        return min(cap, seen[-(-95 * len(seen) // 100) - 1])
 
     async def reserve(self, amount: Amount, role: Literal["root", "sub"]) -> None:
         """Set an amount aside for one attempt; raises `LimitReached` when it cannot fit."""
@@ -119,13 +120,15 @@ class Ledger:
         if role == "root":
             self._held_back = amount
 
-    def settle(self, reservation: Amount, actual: Amount, output_tokens: int | None) -> None:
-        """Replace a reservation by what the attempt really used."""
+    def settle(
+        self, reservation: Amount, actual: Amount, output_tokens: int | None, role: Literal["root", "sub"]
+    ) -> None:
+        """Replace a reservation by what the attempt really used; `output_tokens` None = it had no reply."""
         self.reserved.add(reservation, -1)
         self.in_flight -= 1
         self.spent.add(actual)
-        if output_tokens is not None and len(self._outputs) < _REMEMBERED_OUTPUTS:
-            insort(self._outputs, output_tokens)
+        if output_tokens is not None and len(self._outputs[role]) < _REMEMBERED_OUTPUTS:
+            insort(self._outputs[role], output_tokens)
         self._settled.set()
 
     def _lacks(self, amount: Amount, role: Literal["root", "sub"]) -> str | None:

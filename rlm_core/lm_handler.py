@@ -111,7 +111,7 @@ class FunctionLMHandler:
     async def complete(self, request: Request) -> Completion:
         """Call the function; a `str` (or None) becomes a completion with estimated usage."""
         if self._pool is not None:
-            reply: Any = await asyncio.get_running_loop().run_in_executor(self._pool, self._function, request)
+            reply: Any = await asyncio.get_running_loop().run_in_executor(self._pool, self._call, request)
         else:
             reply = self._function(request)
         if inspect.isawaitable(reply):
@@ -119,6 +119,12 @@ class FunctionLMHandler:
         if isinstance(reply, Completion):
             return reply
         return Completion(reply, usage=estimate_usage(request.messages, reply), model_returned=request.model)
+
+    def _call(self, request: Request) -> Reply | Awaitable[Reply]:
+        try:
+            return self._function(request)
+        except StopIteration as error:  # a future cannot carry it: whoever awaits would wait for ever
+            raise RuntimeError("the handler's function raised StopIteration") from error
 
     async def aclose(self) -> None:
         """Stop the pool."""

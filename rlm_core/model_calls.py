@@ -72,15 +72,14 @@ class ModelCalls:
             nonlocal tries
             tries = index + 1
             facts: Facts = {sc.ATTEMPT: index, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
-            reservation = self._reservation(request)
-            await state.ledger.reserve(reservation, request.role)
-            used = _Used(Amount(), None)
-            try:
-                async with state.attempts:
-                    await before(index)
+            async with state.attempts:  # reserve only what can leave now: the overshoot is what is in flight
+                await before(index)
+                reservation, used = self._reservation(request), _Used(Amount(), None)
+                await state.ledger.reserve(reservation, request.role)
+                try:
                     return await self._attempt(request, span, facts, spent, used)
-            finally:
-                state.ledger.settle(reservation, used.amount, used.output)
+                finally:
+                    state.ledger.settle(reservation, used.amount, used.output, request.role)
 
         try:
             return await with_retries(attempt, policy=state.policy, rng=state.rng, before=before)
@@ -164,7 +163,7 @@ class ModelCalls:
         if limits.max_tokens is None and limits.max_cost_usd is None:
             return Amount()
         tokens_in = _input_tokens(request)
-        tokens_out = self._state.ledger.expected_output(request.max_tokens)
+        tokens_out = self._state.ledger.expected_output(request.max_tokens, request.role)
         usd = pricing.upper_bound_usd(request.model, tokens_in, tokens_out)
         return Amount(tokens_in + tokens_out, usd or Decimal(0), usd is not None)
 

@@ -21,8 +21,9 @@ _STATUS: Final = "\n("  # the last line of a message: turn and budget
 
 SYSTEM: Final = """\
 Answer a question about a context too large to read. You never see it: you write Python cells for a \
-persistent REPL and call a sub-model from the code for all that needs reading with understanding. Write one cell per \
-turn between ```repl and ```, then stop; you are shown what it printed (long output is cut in the middle).
+persistent REPL and call a sub-model from the code for all that needs reading with understanding. Write one \
+cell per turn between ```repl and ```, then stop; you are shown what it printed (long output is cut in the \
+middle).
 In the REPL:
 context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name. \
 Both have .search(regex), .lines(), .chunks(n, overlap).

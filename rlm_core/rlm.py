@@ -154,6 +154,8 @@ class RLM:
         assert task is not None
         self._running.add(task)
         try:
+            if (prepare := getattr(self._handler, "prepare", None)) is not None:
+                await prepare()  # slow imports happen before any attempt's clock runs
             with tempfile.TemporaryDirectory(prefix="rlmscope-run-") as scratch:
                 if not isinstance(corpus, Corpus):
                     corpus = Corpus.from_texts(corpus, self._corpora or Path(scratch) / "corpora")

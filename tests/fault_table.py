@@ -1,0 +1,42 @@
+"""Which test stands for which reported fault of other RLM engines.
+
+Numbers are those of the survey of engines that the design rests on (its faults marked R).
+`tests/test_fault_table.py` fails when a required number has no test or names one that does not exist.
+"""
+
+from __future__ import annotations
+
+REQUIRED = (1, 2, 3, 4, 6, 7, 8, 10, 13, 14, 18, 20, 21, 22, 24, 26, 28, 29, 30, 34, 36, 38)
+
+_FAULTS = "tests/rlm_core/test_faults_of_others.py::"
+
+TESTS: dict[int, tuple[str, ...]] = {
+    1: (_FAULTS + "test_two_runs_in_threads_do_not_share_a_working_directory",),
+    2: (_FAULTS + "test_code_in_tool_call_markup_is_executed",),
+    3: (_FAULTS + "test_a_reply_without_content_does_not_end_the_run",),
+    4: (_FAULTS + "test_a_reply_of_reasoning_only_is_survived_and_named",),
+    6: (_FAULTS + "test_a_paid_answer_survives_an_exception_in_its_cell",),
+    7: (_FAULTS + "test_invented_output_and_an_answer_in_prose_are_ignored",),
+    8: (_FAULTS + "test_final_takes_the_value_not_the_name",),
+    10: (_FAULTS + "test_a_prompt_beyond_the_models_window_is_a_typed_error",),
+    13: (_FAULTS + "test_a_refused_answer_is_not_taken_over_by_a_later_cell",),
+    14: (_FAULTS + "test_overwritten_repl_names_come_back",),
+    18: (_FAULTS + "test_one_failed_prompt_keeps_the_others_of_its_batch",),
+    20: (_FAULTS + "test_an_empty_block_is_a_cell_that_does_nothing",),
+    21: (_FAULTS + "test_printed_fences_do_not_corrupt_the_next_prompt",),
+    22: (
+        _FAULTS + "test_values_cross_the_process_boundary_exactly",
+        _FAULTS + "test_not_a_number_is_an_answer",
+    ),
+    24: (_FAULTS + "test_an_endless_loop_is_interrupted_and_its_state_stays",),
+    26: (_FAULTS + "test_the_engine_runs_inside_a_running_event_loop",),
+    28: (_FAULTS + "test_every_sub_call_has_a_token_cap",),
+    29: (_FAULTS + "test_history_holds_the_reply_up_to_its_cell",),
+    30: (
+        _FAULTS + "test_generated_code_cannot_choose_the_server_or_the_key",
+        _FAULTS + "test_generated_code_cannot_choose_a_foreign_model",
+    ),
+    34: (_FAULTS + "test_a_run_that_hits_its_limit_is_not_recorded_as_completed",),
+    36: (_FAULTS + "test_printing_the_whole_context_reaches_neither_the_root_nor_the_record_in_full",),
+    38: (_FAULTS + "test_an_empty_reply_cut_by_length_is_an_error_not_an_empty_text",),
+}
