@@ -22,6 +22,7 @@ _HIGH_BYTES: Final = bytes(range(0x80, 0x100))
 _MANY_NULS: Final = 16
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
 _WORDS: Final = re.compile(rb"[A-Za-z\x80-\xff]+")
+_RUNS: Final = re.compile(rb"[\x80-\xff]{3,}")
 _ABOVE_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 _WESTERN: Final = "áéíóúñüçãõâêôàèìòùäöåøæëïîûßœªº"
@@ -30,7 +31,7 @@ _TURKISH: Final = "çğıöşüâîûİ"
 # Several pages share their letters: the first one wins a tie, so the most used page stands first.
 _LATIN_PAGES: Final = (
     ("cp1252", _WESTERN), ("cp1250", _CENTRAL), ("iso8859_2", _CENTRAL), ("cp1254", _TURKISH),
-    ("cp850", _WESTERN), ("mac_roman", _WESTERN),
+    ("cp850", _WESTERN), ("mac_roman", _WESTERN), ("latin-1", _WESTERN),
 )  # fmt: skip
 _PUNCTUATION: Final = frozenset("¿¡«»‘’“”„‚–—…•€£°§©®·´\xa0×±½¼²³")
 _INSIDE_WORDS: Final = frozenset("’·–—\xad")
@@ -117,10 +118,11 @@ def utf16_without_mark(head: bytes) -> str | None:
 
 
 def _is_latin_script(sample: bytes) -> bool:
-    """Whether bytes above ASCII stand in words that are mostly ASCII letters, as accents do."""
+    """Whether bytes above ASCII stand as accents do: in words of ASCII letters, or not in long runs."""
     high = len(_HIGH.findall(sample))
-    words = (word for word in _WORDS.findall(sample) if not word.isascii())
-    return high < _FEW or sum(len(word) for word in words) >= 2 * high
+    in_words = sum(len(word) for word in _WORDS.findall(sample) if not word.isascii())
+    in_runs = sum(len(run) for run in _RUNS.findall(sample))
+    return high < _FEW or in_words >= 2 * high or in_runs * 4 < high
 
 
 def _plausible(sample: bytes, codec: str, letters: str) -> float:

@@ -45,13 +45,12 @@ def _headline(corpus: Corpus) -> str:
 
 
 def _problems(corpus: Corpus) -> list[str]:
-    lines = []
-    if corpus.problems:
-        left_out = len(corpus.problems)
-        lines.append(f"Not in the corpus: {left_out:,} files or folders, unreadable or left out on purpose.")
-    if remarks := sum(bool(document.problems) for document in corpus.documents):
-        lines.append(f"Read with a remark (such as a guessed encoding): {remarks:,} documents.")
-    return lines
+    left_out = len(corpus.problems)
+    remarks = sum(bool(document.problems) for document in corpus.documents)
+    return [
+        *([f"Files or folders that are not in the corpus: {left_out:,}."] if left_out else []),
+        *([f"Documents read with a remark, such as a guessed encoding: {remarks:,}."] if remarks else []),
+    ]
 
 
 def _listing(corpus: Corpus) -> list[str]:

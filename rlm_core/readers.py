@@ -168,7 +168,7 @@ def _open_regular(path: str) -> BinaryIO:
 
 def _read(file: BinaryIO, status: os.stat_result, path: str, texts: Path) -> Reading:
     head = file.read(_HEAD)
-    if not head:
+    if not status.st_size:
         raise Unreadable("an empty file: nothing to read")
     _refuse_signature(head, path)
     plan = _plan_from_head(head)
@@ -210,8 +210,11 @@ def _control_share(head: bytes) -> float:
 
 
 def _blocks(file: BinaryIO, start: int = 0) -> Iterator[bytes]:
+    """The file up to the size it has now: one that grows as fast as it is read would never end."""
+    left = os.fstat(file.fileno()).st_size - start
     file.seek(start)
-    while block := file.read(BLOCK):
+    while left > 0 and (block := file.read(min(BLOCK, left))):
+        left -= len(block)
         yield block
 
 
@@ -270,7 +273,7 @@ def _attempts(plan: _Plan) -> list[tuple[str, str]]:
         return [(plan.codec, plan.errors)]
     if plan.codec.startswith("utf"):
         return [(plan.codec, "strict"), (plan.codec, "replace")]
-    return [(plan.codec, "strict"), ("cp1252", "strict"), ("latin-1", "strict")]
+    return [(codec, "strict") for codec in dict.fromkeys((plan.codec, "cp1252", "latin-1"))]
 
 
 def _decode(file: BinaryIO, codec: str, errors: str, skip: int, texts: Path) -> tuple[Measured, int, int]:

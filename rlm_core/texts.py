@@ -209,7 +209,10 @@ class _Source:
 
     def read(self) -> Text:
         with open_text(self.path, self.size, self.sha256, self.mtimes) as file:
-            return Text(file.read().decode("utf-8"), self.number, 0, self.name)
+            text = file.read(self.size).decode("utf-8", "replace")
+        if len(text) != self.chars:
+            raise OSError(f"{self.path} has changed while it was read: add the corpus again")
+        return Text(text, self.number, 0, self.name)
 
 
 class _Shelf:
