@@ -77,6 +77,7 @@ def _is_attempt_of(child: SpanRow, span: SpanRow) -> bool:
 
 def _attempt(span: SpanRow) -> dict[str, Any]:
     facts = {key: span.attributes.get(name) for key, name in _ATTEMPT_FACTS.items()}
+    facts["finish_reasons"] = _decoded(facts["finish_reasons"])
     return {
         "span_id": span.span_id,
         "status": span.status,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rlm_core.errors import RecordError
 from traces.folding import Fold, spool_text
@@ -16,6 +16,8 @@ from traces.locks import is_held
 from traces.rows import RunSummary, SpanRow
 from traces.spool import SpoolReader
 from traces.summing import summarise
+
+_SMALL_RUN_CHARS: Final = 16 * 1024 * 1024
 
 
 class Source(Protocol):
@@ -118,10 +120,21 @@ class StoreSource:
         self._run_id = run_id
 
     def payloads(self, sha256s: Collection[str]) -> dict[str, str]:
-        """The texts of those payloads that the store holds."""
-        wanted = list(sha256s)
-        sql = "SELECT sha256, text FROM payload WHERE run_id = ? AND list_contains(?::VARCHAR[], sha256)"
-        return dict(self._rows(sql, [self._run_id, wanted]))
+        """The texts of those payloads that the store holds. Those of a small run are all fetched at once:
+        opening the store takes longer than reading them, and who reads one mostly reads the next."""
+        known = self._all_payloads
+        if known is None:
+            sql = "SELECT sha256, text FROM payload WHERE run_id = ? AND list_contains(?::VARCHAR[], sha256)"
+            return dict(self._rows(sql, [self._run_id, list(sha256s)]))
+        return {sha256: known[sha256] for sha256 in sha256s if sha256 in known}
+
+    @cached_property
+    def _all_payloads(self) -> dict[str, str] | None:
+        sql = "SELECT coalesce(sum(chars), 0) FROM payload WHERE run_id = ?"
+        ((chars,),) = self._rows(sql, [self._run_id])
+        if chars > _SMALL_RUN_CHARS:
+            return None
+        return dict(self._rows("SELECT sha256, text FROM payload WHERE run_id = ?", [self._run_id]))
 
     def events(self) -> dict[str, list[dict[str, Any]]]:
         """Events by span id, in order."""
