@@ -46,7 +46,7 @@ def shared_options(command: F) -> F:
     """Add `--home` and `--json`; the command finds them on its `State` (`click.pass_obj`)."""
     home = click.option(
         "--home",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=click.Path(path_type=Path),
         expose_value=False,
         callback=_set("home_option"),
         help="Folder of records and corpora (default: $RLMSCOPE_HOME, else the user's data folder).",

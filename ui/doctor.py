@@ -169,10 +169,11 @@ def _models() -> Check:
     keys = ", ".join(f"{name} {'yes' if name in present else 'no'}" for name in KEY_VARIABLES)
     detail = f"root {models.root}, sub {models.sub}; keys in the environment: {keys}"
     if models.demo:
-        hint = f"{DEMO_WORDS}; set {ROOT_VARIABLE} and {SUB_VARIABLE} to ask a language model"
-        return Check("models", None, detail, hint)
-    hint = None if present else "no key was found in the environment; a server of your own may need none"
-    return Check("models", True if present else None, detail, hint)
+        how = f"set {ROOT_VARIABLE} and {SUB_VARIABLE} to ask a language model"
+        return Check("models", None, detail, f"{DEMO_WORDS}; {how}")
+    if not present:
+        return Check("models", None, detail, "no key is set; a server of your own may need none")
+    return Check("models", True, detail)
 
 
 def _litellm() -> Check:

@@ -38,7 +38,7 @@ _RULE: Final = 72
 
 
 def span_text(detail: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
-    """The lines of `rlmscope span`, safe to print. Texts are given whole; `everything` adds raw attributes."""
+    """The lines of `rlmscope span`, safe to print. Texts are whole; `everything` adds raw attributes."""
     yield from _head(detail)
     for name in _SECTIONS:
         value = detail.get(name)

@@ -101,16 +101,16 @@ def describe(node: Node, *, attempts: int = 0) -> str:
     parts = [f"{_title(span)} {_short(span)}"]
     if span.orphan:
         parts.append("its parent is not in the record")
-    if span.end_ns is None:
+    problem = _problem(span)
+    if problem:
+        parts.append(problem)  # before the figures: the end of a line may be cut
+    elif span.end_ns is None:
         parts.append(span.status)
     if not (span.kind in _CALLS and span.end_ns is None):
         parts.extend(_figures(node.totals))
     if attempts > 1:
         parts.append(counted(attempts, "attempt"))
-    problem = _problem(span)
-    if problem:
-        parts.append(problem)
-    elif span.preview and span.kind != "iteration" and span.parent_id is not None:
+    if not problem and span.preview and span.kind != "iteration" and span.parent_id is not None:
         parts.append(f"“{line(span.preview)}”")
     return " · ".join(parts)
 
@@ -142,5 +142,7 @@ def _problem(span: SpanRow) -> str | None:
         return "empty reply"
     if span.status in _FINE:
         return None
-    message = span.attributes.get(sc.ERROR_MESSAGE)
-    return line(": ".join(str(part) for part in (span.error_type or span.status, message) if part))
+    kind, message = span.error_type or span.status, span.attributes.get(sc.ERROR_MESSAGE)
+    if not message:
+        return line(kind)
+    return line(message if str(message).startswith(kind) else f"{kind}: {message}")
