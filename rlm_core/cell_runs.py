@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.cells import Cell
-from rlm_core.checks import CodeReport, Finding, check
+from rlm_core.checks import SUB_CALLS, CodeReport, Finding, check
 from rlm_core.environment import Environment
 from rlm_core.errors import WorkerDied
 from rlm_core.prompts import cut_middle, fence, left_out
@@ -76,7 +76,6 @@ class CellRuns:
         self, cell: Cell, code: CodeReport, number: int, iteration: int, phase: str, parent: RunSpan
     ) -> RunSpan:
         digest = self.state.recorder.payload(cell.code)
-        first_line = next((line for line in cell.code.splitlines() if line.strip()), "")
         return self.state.recorder.start(
             "cell",
             sc.NAME_CELL,
@@ -94,7 +93,7 @@ class CellRuns:
                 sc.OI_INPUT: preview(cell.code),
                 sc.CODE_HOW: cell.how,
                 sc.PHASE: phase,
-                sc.PREVIEW: preview(first_line),
+                sc.PREVIEW: preview(_telling_line(cell.code)),
                 sc.NAMES_READ: as_json(code.reads),
                 sc.FINDINGS: as_json([finding.as_dict() for finding in code.findings]),
                 sc.WORKER: self.environment.generation,
@@ -246,6 +245,14 @@ def _differences(number: int, before: CellReport, again: CellReport) -> list[str
 
 def _hashes(report: CellReport) -> dict[str, Any]:
     return {row["name"]: row.get("hash") for row in report.variables if row.get("change") != "deleted"}
+
+
+def _telling_line(code: str) -> str:
+    """The line that says most about a cell: one that makes sub-calls, else the first that does something."""
+    lines = [line.strip() for line in code.splitlines()]
+    calling = (line for line in lines if any(name + "(" in line for name in SUB_CALLS))
+    doing = (line for line in lines if line and not line.startswith(("#", "import ", "from ", "def ", '"""')))
+    return next(calling, None) or next(doing, "") or next(iter(lines), "")
 
 
 def _budget_stop(reason: str | None) -> bool:

@@ -8,7 +8,7 @@ from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, SandboxError
 from rlm_core.sub_calls import CellScope, Reply
-from rlm_core.telemetry import Attribute, RunSpan
+from rlm_core.telemetry import Attribute, RunSpan, as_json
 from rlm_core.wire import OpenCall, Slot
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ async def run_child(
         sc.REQUEST_HASH: key[0],
         sc.CALL_OCCURRENCE: key[1],
     }
+    if slot.contexts is not None:  # as sent: places in the caller's corpus, texts where it made them itself
+        facts[sc.CHILD_CONTEXT + ".sha256"] = state.recorder.payload(as_json(slot.contexts))
     try:
         if parent.depth >= state.limits.max_depth:
             raise LimitReached(

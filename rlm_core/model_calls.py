@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Final
 
 from rlm_core import pricing
 from rlm_core import semconv as sc
@@ -21,6 +22,7 @@ _COUNTS = ("input", "output", "cached_read", "cache_write", "reasoning")
 
 
 Facts = dict[str, Attribute | None]
+NOTHING_BILLED: Final[Facts] = {sc.COST_USD: "0", sc.COST_STATUS: "free"}
 
 
 class CallDropped(RunCancelled):
@@ -250,8 +252,8 @@ def usage_attributes(usage: Usage) -> dict[str, Attribute | None]:
 
 
 def _cost_attributes(spent: Spent) -> dict[str, Attribute | None]:
-    if not spent.status:
-        return {}
+    if not spent.status:  # no attempt had an answer or timed out: nothing that anybody bills
+        return NOTHING_BILLED
     known = spent.status != "unknown"
     return {
         sc.COST_USD: pricing.decimal_text(spent.usd) if known else None,

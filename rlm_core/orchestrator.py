@@ -251,7 +251,7 @@ class Orchestrator:
             }
         )
         if outcome.best_partial:
-            span.text("rlm.best_partial", outcome.best_partial)
+            span.text(sc.BEST_PARTIAL, outcome.best_partial)
         if outcome.stop_reason == "cancelled":
             span.end("cancelled")
         elif outcome.text is None:

@@ -12,6 +12,7 @@ import platform
 import random
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -153,6 +154,7 @@ class RLM:
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
+        began = time.monotonic()
         try:
             if (prepare := getattr(self._handler, "prepare", None)) is not None:
                 await prepare()  # slow imports happen before any attempt's clock runs
@@ -164,7 +166,7 @@ class RLM:
                 )
                 state.watcher = watcher
                 outcome = await Orchestrator(state, corpus, question, facts=self._run_facts()).run()
-                return _answer(state, outcome)
+                return _answer(state, outcome, time.monotonic() - began)
         finally:
             self._running.discard(task)
 
@@ -281,7 +283,7 @@ def _versions() -> dict[str, str | None]:
     return found
 
 
-def _answer(state: RunState, outcome: Outcome) -> Answer:
+def _answer(state: RunState, outcome: Outcome, seconds: float) -> Answer:
     usd, status = state.totals.cost()
     total = state.totals.input + state.totals.output
     return Answer(
@@ -301,6 +303,6 @@ def _answer(state: RunState, outcome: Outcome) -> Answer:
         cost_usd=usd,
         cost_status=status,
         sandbox=state.sandbox,
-        seconds=state.ledger.seconds,
+        seconds=seconds,
         error=outcome.error,
     )

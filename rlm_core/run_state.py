@@ -26,14 +26,14 @@ class Totals:
     statuses: set[str] = field(default_factory=set)
 
     def cost(self) -> tuple[Decimal | None, str]:
-        """The total and its status: unknown as soon as one price is (None), demo when no language model was
+        """The total and its status: None as soon as one price is unknown, demo when no language model was
         involved.
         """
         if not self.statuses:
             return Decimal(0), "free"
         if "unknown" in self.statuses:
-            return None, "unknown"
-        for status in ("priced", "free", "demo"):
+            return None, "partial" if self.usd else "unknown"
+        for status in ("priced", "demo", "free"):
             if status in self.statuses:
                 return self.usd, status
         raise AssertionError(f"price statuses {self.statuses}")

@@ -99,6 +99,8 @@ PROMPTS_VERSION: Final = "rlm.prompts.version"
 SANDBOX: Final = "rlm.sandbox.level"
 CORPUS: Final = "rlm.corpus"  # payload prefix: the manifest JSON
 CORPUS_ID: Final = "rlm.corpus.id"
+CHILD_CONTEXT: Final = "rlm.child.context"  # payload prefix: JSON, parts of each document given to a child
+BEST_PARTIAL: Final = "rlm.best_partial"  # payload prefix: what `answer` held when the run ended
 DEMO: Final = "rlm.demo"  # true when no language model was involved
 LEDGER: Final = "rlm.ledger"  # JSON: spent and limit by dimension at the end
 

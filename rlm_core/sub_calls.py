@@ -15,7 +15,13 @@ from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError
 from rlm_core.lm_handler import Message, Request
-from rlm_core.model_calls import CallDropped, ModelCalls, request_attributes, response_attributes
+from rlm_core.model_calls import (
+    NOTHING_BILLED,
+    CallDropped,
+    ModelCalls,
+    request_attributes,
+    response_attributes,
+)
 from rlm_core.normalise import normalise
 from rlm_core.run_state import RunState
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
@@ -193,6 +199,7 @@ class SubCalls:
         """A call that is turned away before it is a request still leaves its span."""
         facts = {
             **self._call_facts(scope, call, index),
+            **NOTHING_BILLED,
             sc.ROLE: "sub",
             sc.REQUEST_MODEL: self.state.sub_model,
         }
@@ -206,7 +213,7 @@ class SubCalls:
             scope.interrupt(f"{REFUSALS_PER_CELL} sub-calls refused by the budget")
 
     def _serve_known(self, span: RunSpan, reply: Reply) -> Reply:
-        span.set({sc.SERVED_FROM: "record", sc.COST_USD: "0", sc.COST_STATUS: "free"})
+        span.set({**NOTHING_BILLED, sc.SERVED_FROM: "record"})
         self.state.sub_calls += 1
         if "err" in reply:
             span.fail(reply["err"], reply["msg"])
