@@ -53,7 +53,8 @@ MODELS = ("--root", "openai/root-model", "--sub", "openai/sub-model")
 
 def usages(log: list[dict[str, Any]]) -> tuple[int, int]:
     """Input and output tokens the server reported."""
-    said = [e["body"]["usage"] for e in log if e["event"] == "response" and "usage" in (e["body"] or {})]
+    bodies = [entry["body"] for entry in log if entry["event"] == "response"]
+    said = [body["usage"] for body in bodies if isinstance(body, dict) and "usage" in body]
     return sum(u["prompt_tokens"] for u in said), sum(u["completion_tokens"] for u in said)
 
 
@@ -80,11 +81,10 @@ def test_reported_tokens_attempts_and_a_dead_slot(running: Loopback, corpus: Pat
     assert [call["call_index"] for call in calls if call["status"] == "error"] == [7]
     assert {call["status"] for call in calls} == {"ok", "error"}
 
-    log = running.log()
-    assert usages(log) == (said["tokens"]["input"], said["tokens"]["output"])
+    assert usages(running.responses) == (said["tokens"]["input"], said["tokens"]["output"])
     spans = [span for span in shown["spans"] if span["kind"] in ("root_call", "sub_call") and span["tokens"]]
     assert sum(span["tokens"]["total"] for span in spans) == said["tokens"]["total"]
-    assert len([e for e in log if e["event"] == "request"]) == sum(tries.values()) + 2
+    assert len(running.requests) == sum(tries.values()) + 2
 
     waited = rlmscope("span", said["run_id"], calls[3]["span_id"], "--home", home.root)["attempts"]
     assert waited[1]["retry_after_seconds"] == 1 and waited[1]["wait_seconds"] >= 1
@@ -93,7 +93,8 @@ def test_reported_tokens_attempts_and_a_dead_slot(running: Loopback, corpus: Pat
 
 
 def test_no_key_reaches_the_record_or_the_sandbox(running: Loopback, corpus: Path, home: Home) -> None:
-    look = "```repl\nimport os\nprint(dict(os.environ))\nFINAL(any('sk-' in v for v in os.environ.values()))\n```"
+    code = "import os\nprint(dict(os.environ))\nFINAL(any('sk-' in v for v in os.environ.values()))"
+    look = f"```repl\n{code}\n```"
     running.use(Script(root=[look]))
     said = rlmscope("ask", "Any key?", corpus, *MODELS, "--home", home.root, env=environment(running))
     assert said["value"] is False
@@ -142,7 +143,7 @@ def wait_for(condition: Any, seconds: float = 60.0) -> None:
 def test_kill_9_in_a_batch_loses_no_request_and_no_answer(
     tmp_path: Path, corpus: Path, home: Home, acknowledged: int
 ) -> None:
-    """Every request the server received has a start, every answer the engine took has an end with its text."""
+    """Every request the server received has a start, every answer taken has an end with its text."""
     server, log, url = serve(tmp_path, {"root": [BATCH % 120, END], "latency": 0.15})
     side = tmp_path / "side.jsonl"
     script = str(ROOT / "tests/support/acknowledging_ask.py")
@@ -170,7 +171,7 @@ def test_kill_9_in_a_batch_loses_no_request_and_no_answer(
     finally:
         ask.kill()
         server.terminate()
-        server.wait()
+        server.communicate()
 
     report = ingest(home)
     assert len(report.runs) == 1
