@@ -167,6 +167,27 @@ class Corpus:
             indent=1,
         )
 
+    def record_json(self) -> str:
+        """The corpus as a run records it: what was read and how, without the places it has on this machine.
+
+        `context` says what that name is in the REPL: one text, or the sequence of all documents.
+        """
+        kept = ("name", "media_type", "encoding", "reader", "chars", "bytes", "sha256", "problems")
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": FORMAT_VERSION,
+                "reader_version": READER_VERSION,
+                "corpus_id": self.corpus_id,
+                "chars": self.chars,
+                "context": "text" if len(self.documents) == 1 else "documents",
+                "documents": [{key: getattr(d, key) for key in kept} for d in self.documents],
+                "problems": [asdict(problem) for problem in self.problems],
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+
     def text(self, document: int, start: int, end: int) -> str:
         """The characters `start` to `end` of a document, counted in code points.
 

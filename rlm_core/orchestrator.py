@@ -211,7 +211,7 @@ class Orchestrator:
 
     def _start(self, parent: RunSpan | None) -> RunSpan:
         recorder, limits = self.state.recorder, self.state.limits
-        question, manifest = recorder.payload(self.question), recorder.payload(self.corpus.manifest_json())
+        question, manifest = recorder.payload(self.question), recorder.payload(self.corpus.record_json())
         facts: dict[str, Attribute | None] = {
             sc.OPERATION: "invoke_agent",
             sc.AGENT_NAME: "rlm",
