@@ -8,7 +8,6 @@ query.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -58,13 +57,13 @@ class Survey:
         return sorted(self.closed + self.open)
 
 
-def ingest(home: Home, *, patience: float = store.PATIENCE) -> IngestReport:
-    """Take all closed runs in, waiting at most `patience` seconds for a store that others use.
+def ingest(home: Home, *, patience: float | None = None) -> IngestReport:
+    """Take all closed runs in, waiting at most `patience` seconds (5) for a store that others use.
 
     What cannot be taken in now stays in the spools and is named in the notices. Raises RecordError when the
     store is unreadable or newer than this program.
     """
-    deadline = time.monotonic() + patience
+    deadline = store.deadline_in(patience)
     try:
         with store.reader(home, deadline) as con:
             found = survey(home, con)

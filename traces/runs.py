@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ def current(home: Home, warn: Warn | None = None) -> Iterator[Current]:
 def _enter(home: Home, stack: ExitStack, say: Warn) -> Current:
     from traces import ingest, store
 
-    deadline = time.monotonic() + store.PATIENCE
+    deadline = store.deadline_in()
     try:
         con = stack.enter_context(store.reader(home, deadline))
         found = ingest.survey(home, con)
@@ -53,7 +52,7 @@ def _enter(home: Home, stack: ExitStack, say: Warn) -> Current:
         stack.close()
         for notice in ingest.take_in_all(home, deadline).notices:
             say(notice)
-        con = stack.enter_context(store.reader(home, time.monotonic() + store.PATIENCE))
+        con = stack.enter_context(store.reader(home, store.deadline_in()))
         return Current(con, tuple(ingest.survey(home, con).readable))
     except store.StoreBusy as busy:
         stack.close()

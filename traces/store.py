@@ -32,7 +32,7 @@ from traces.rows import RunSummary, SpanRow
 #: Serialises every use of DuckDB in this process: it refuses a read-only and a writing connection side by
 #: side.
 GATE = threading.RLock()
-PATIENCE: Final = 5.0  # seconds to wait for a store that others use
+PATIENCE = 5.0  # seconds to wait for a store that others use
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "storage_compatibility_version": "v1.5.0",
     "autoinstall_known_extensions": False,
@@ -56,6 +56,11 @@ class StoreBusy(RecordError):
 
 class StoreUnreadable(RecordError):
     """The file is damaged, or no store that this version of DuckDB can read."""
+
+
+def deadline_in(patience: float | None = None) -> float:
+    """The moment (of `time.monotonic`) until which to wait: in `patience` seconds, else in `PATIENCE`."""
+    return time.monotonic() + (PATIENCE if patience is None else patience)
 
 
 @contextmanager

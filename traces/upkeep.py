@@ -14,7 +14,7 @@ from traces.migrations import schema_version
 from traces.runs import current
 
 
-def rebuild(home: Home, *, patience: float = store.PATIENCE) -> ingest.IngestReport:
+def rebuild(home: Home, *, patience: float | None = None) -> ingest.IngestReport:
     """Write a new store from the spools beside the old one and put it in its place.
 
     Readers and other ingesters go on with the old one until the swap. Raises RecordError when the store is
@@ -25,13 +25,13 @@ def rebuild(home: Home, *, patience: float = store.PATIENCE) -> ingest.IngestRep
     if not alone.try_acquire():
         raise RecordError("Another process is rebuilding the store.")
     try:
-        _refuse_loss(home, time.monotonic() + patience)
+        _refuse_loss(home, store.deadline_in(patience))
         fresh = home.root / "traces.rebuild.duckdb"
         _remove(fresh)
-        with store.writer(fresh, time.monotonic()) as con:
+        with store.writer(fresh, store.deadline_in(patience)) as con:
             first = ingest.fill(home, con)
         # closed or deleted since: the last step is short and under the lock
-        deadline = time.monotonic() + patience
+        deadline = store.deadline_in(patience)
         with ingest.ingest_lock(home, deadline):
             with store.writer(fresh, deadline) as con:
                 last = ingest.fill(home, con)

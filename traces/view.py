@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -153,7 +152,7 @@ class StoreSource:
     def _rows(self, sql: str, values: list[Any]) -> list[tuple[Any, ...]]:
         from traces import store
 
-        with store.reader(self._home, time.monotonic() + store.PATIENCE) as con:
+        with store.reader(self._home, store.deadline_in()) as con:
             if con is None:
                 raise RecordError(f"The store of {self._home.root} is gone.")
             return store.rows_of(con, sql, values)

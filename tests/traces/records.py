@@ -15,6 +15,7 @@ from rlm_core.telemetry import sha256_text
 from traces.home import Home
 from traces.recording import Recording, open_recording
 
+ROOT = Path(__file__).parent.parent.parent
 RUN = "20260102T030405-0000abcd"
 OTHER = "20260102T030406-0000abce"
 START_NS = 1_700_000_000_000_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlm_core import semconv as sc
-from tests.traces.records import home_in
+from tests.traces.records import ROOT, home_in
 from traces.home import Home
 from traces.ingest import ingest
 from traces.reading import list_runs, load_run
@@ -38,7 +38,7 @@ def run_and_kill(home: Home, run_id: str, after: int) -> dict[str, set[int]]:
     """What the process had said when it was killed, `after` lines later."""
     command = [sys.executable, "-c", WRITER, str(home.root), run_id]
     said: dict[str, set[int]] = {"started": set(), "ended": set()}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
             word, number = line.split()
@@ -79,7 +79,7 @@ def test_six_writers_at_once_do_not_mix(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     command = [sys.executable, "-c", WRITER, str(home.root)]
     writers = [
-        subprocess.Popen([*command, f"run-{number}"], stdout=subprocess.PIPE, text=True) for number in range(6)
+        subprocess.Popen([*command, f"run-{number}"], stdout=subprocess.PIPE, text=True, cwd=ROOT) for number in range(6)
     ]
     for writer in writers:
         assert writer.stdout is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.traces.records import ROOT
 from traces.locks import FileLock, is_held
 
 HOLDER = """
@@ -58,7 +59,7 @@ def test_an_exclusive_file_must_be_new(tmp_path: Path) -> None:
 
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, cwd=ROOT)
     assert holder.stdout is not None
     with holder, holder.stdout:
         assert holder.stdout.readline() == b"held\n"
