@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -28,11 +29,12 @@ def exit_code(error: BaseException, state: State) -> int:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         say("rlmscope: cancelled")
         return 1
-    from rlm_core.errors import RLMScopeError
+    with suppress(ImportError):  # in an installation as broken as doctor may find it
+        from rlm_core.errors import RLMScopeError
 
-    if isinstance(error, RLMScopeError):
-        say(f"rlmscope: {error}")
-        return error.exit_code
+        if isinstance(error, RLMScopeError):
+            say(f"rlmscope: {error}")
+            return error.exit_code
     say(f"rlmscope: {unexpected(error, _logs(state))}")
     return 1
 

@@ -42,14 +42,17 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._thread.start()
-            self._previous = {number: signal.signal(number, self._noted) for number in _SIGNALS}
+            self._previous = {number: signal.getsignal(number) for number in _SIGNALS}
+            for number, handler in self._previous.items():
+                if handler is not signal.SIG_IGN:  # nohup and background jobs ignore some on purpose
+                    signal.signal(number, self._noted)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if self._thread.is_alive():
             self._signals.put(None)
             self._thread.join()

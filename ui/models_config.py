@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rlm_core.errors import ConfigError
-
 DEMO_WORDS: Final = "demo model, no language model involved"
 # the variables LiteLLM reads for the providers people use most; presence is reported, values never
 KEY_VARIABLES: Final = (
@@ -82,6 +80,7 @@ def check_money_limit(models: Models, has_other_limit: bool) -> None:
     """
     if has_other_limit:
         return
+    from rlm_core.errors import ConfigError
     from rlm_core.pricing import upper_bound_usd
 
     unknown = [

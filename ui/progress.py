@@ -69,7 +69,8 @@ class ProgressLine:
             if self._live is not None:
                 return
             moment = self._clock()
-            if now.iteration != self._said_iteration or moment - self._said_at >= QUIET_SECONDS:
+            begun = now.depth == 0 and now.iteration != self._said_iteration
+            if begun or moment - self._said_at >= QUIET_SECONDS:
                 self._said_at, self._said_iteration = moment, now.iteration
                 say(self._text())
 

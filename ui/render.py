@@ -44,7 +44,7 @@ def table(
     cells = [list(head), *([line(cell) for cell in row] for row in rows)]
     widths = [max(cell_len(row[place]) for row in cells) for place in range(len(head))]
     spare = terminal_width() - 2 * (len(head) - 1)
-    while sum(widths) > spare and max(widths[1:], default=0) > 8:
+    while sum(widths) > spare and max(widths[1:], default=0) > 5:
         widest = max(range(1, len(widths)), key=widths.__getitem__)
         widths[widest] -= 1
     return ["  ".join(_padded(row, widths, right)).rstrip() for row in cells]

@@ -179,6 +179,17 @@ def test_killing_only_the_program_ends_its_worker(
     assert call("runs", "--json").json[0]["status"] == "interrupted"
 
 
+def test_a_signal_that_is_ignored_on_purpose_stays_ignored(
+    start: Callable[..., Any], call: Callable[..., Any]
+) -> None:
+    nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    process = start("llm_batch(['0.01', '0.8'])\nFINAL('done')", nohup)
+    wait_in_flight(process, call)
+    process.send_signal(signal.SIGHUP)
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, json.loads(out)["answer"]) == (0, "done")
+
+
 def test_a_closed_stderr_does_not_stop_the_run(start: Callable[..., Any], call: Callable[..., Any]) -> None:
     process = start("llm_query('0.3')\nFINAL('done')")
     assert process.stderr is not None

@@ -50,7 +50,9 @@ def test_a_foreign_engine_is_found_before_it_is_imported(foreign: Path) -> None:
     assert done.returncode == 2 and "'rlm_core'" in done.stderr and "ran" not in done.stdout
 
 
-def test_doctor_reports_it_among_its_checks(foreign: Path) -> None:
+@pytest.mark.parametrize("name", ["traces", "rlm_core"])
+def test_doctor_reports_it_among_its_checks(name: str, foreign: Path) -> None:
+    (foreign / "traces").rename(foreign / name)
     done = start("doctor", path=foreign)
     assert done.returncode == 1 and "belongs to another project" in done.stdout
     assert "foreign code ran" not in done.stdout
