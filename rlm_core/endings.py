@@ -1,4 +1,6 @@
-"""Whether what a cell set as the answer may be the answer. It is read at the end of the cell, never from prose."""
+"""Whether what a cell set as the answer may be the answer. It is read at the end of the cell, never from
+prose.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from rlm_core.wire import CellReport
 
 _TRACEBACK: Final = re.compile(r"^\s*Traceback \(most recent call last\)")
 _ERROR_TEXT: Final = re.compile(
-    r"^\s*(?:SubCallError\(|\[?error\b|(?:[A-Za-z_.]+)?(?:Error|Exception):)", re.I
+    r"\s*(?:SubCallError\(|\[error\]|error(?: \w{1,20})?:|[A-Za-z_.]{0,100}(?:Error|Exception):)", re.I
 )
+_NOTHING: Final[tuple[Any, ...]] = (None, [], {}, {"$tuple": []}, {"$set": []}, {"$frozenset": []})
 
 
 @dataclass(slots=True)
@@ -59,11 +62,11 @@ def judge(report: CellReport, refused_before: bool) -> Verdict | None:
         )
     if failed := given.get("failed"):
         return Verdict(None, f"The answer was not taken: {str(failed)[:300]}.")
-    if report.exception_type is not None:
+    if report.exception_type not in (None, "SystemExit"):  # sys.exit() right after FINAL is no failure
         return Verdict(
             None, "The answer was not taken: its cell ended with an exception. Set it again when it is right."
         )
-    text = str(given.get("text", ""))
+    text = _text(given.get("text")) or ""
     mark = _mark(given, text)
     if mark == "traceback":
         return Verdict(None, "The answer was not taken: it is a traceback.")
@@ -80,10 +83,10 @@ def judge(report: CellReport, refused_before: bool) -> Verdict | None:
 def partial(report: CellReport) -> str | None:
     """What a cell had put into the answer without ending the run."""
     given = report.answer
-    if given is None or given.get("ready") is True and report.exception_type is None:
+    if given is None or (given.get("ready") is True and report.exception_type is None):
         return None
     text = given.get("text")
-    return text if isinstance(text, str) and text.strip() and text != "None" else None
+    return text if isinstance(text, str) and _mark(given, text) is None else None
 
 
 def _mark(given: dict[str, Any], text: str) -> str | None:
@@ -92,7 +95,7 @@ def _mark(given: dict[str, Any], text: str) -> str | None:
         return "traceback"
     if kind == "SubCallError" or (isinstance(form, str) and _ERROR_TEXT.match(text)):
         return "error_text"
-    if form is None or not text.strip() or form in ([], {}):
+    if not text.strip() or form in _NOTHING:
         return "empty"
     return None
 

@@ -1,6 +1,7 @@
 """The wire format between engine and worker: a 4-byte little-endian length, then one JSON object in UTF-8.
 
-Both sides import this module; it holds no policy. Lone surrogates travel (`surrogatepass`), pickle never does.
+Both sides import this module; it holds no policy. Lone surrogates travel (`surrogatepass`), pickle never
+does.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import struct
 from typing import Any, Final
 
 MAX_FRAME: Final = 8 << 20  # bytes of one body
-MAX_BATCH: Final = 256 << 20  # bytes of all items of one batch together
+MAX_BATCH: Final = 256 << 20  # weight of all slots of one batch together
 MAX_SLOTS: Final = 20_000  # prompts in one batch
+MODEL_CHARS: Final = 500  # of a model's name
+_PART: Final = 150  # bytes of memory for a part, besides its characters
 HEADER: Final = struct.Struct("<I")
 _DUMPS: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -45,8 +48,17 @@ def decode(body: bytes) -> dict[str, Any]:
 
 
 def body_size(header: bytes) -> int:
-    """The length a header announces; raises `FrameError` when it is over the limit."""
+    """The length a header announces; raises `FrameError` when it is no header, or over the limit."""
+    if len(header) != HEADER.size:
+        raise FrameError(f"a header of {len(header)} bytes; it has {HEADER.size}")
     size: int = HEADER.unpack(header)[0]
     if size > MAX_FRAME:
         raise FrameError(f"a frame announces {size:,} bytes; the limit is {MAX_FRAME:,}")
     return size
+
+
+def slot_weight(slot: dict[str, Any]) -> int:
+    """About what a well-typed slot takes in memory, in bytes; both sides hold a batch to `MAX_BATCH`."""
+    lists = [slot.get("p", ()), slot.get("s", ()), *(slot.get("c") or ())]
+    texts = sum(len(part) for parts in lists for part in parts if isinstance(part, str))
+    return texts + _PART * (len(lists) + sum(map(len, lists)))

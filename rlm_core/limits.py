@@ -20,10 +20,10 @@ _REMEMBERED_OUTPUTS = 1000
 class Limits:
     """Limits of one run and all its children; None = no limit.
 
-    `max_depth` 0 = no child runs; the top run's depth is 0. `max_calls` counts sub-calls (retries are attempts, not
-    calls). `cell_seconds` is wall time without the time sub-calls are outstanding, `cell_cpu_seconds` is CPU time of
-    the worker, which never pauses. Sizes are in characters or bytes as named, `request_timeout` is in seconds for one
-    attempt, `max_tokens_*` is what one reply may have.
+    `max_depth` 0 = no child runs; the top run's depth is 0. `max_calls` counts sub-calls (retries are
+    attempts, not calls). `cell_seconds` is wall time without the time sub-calls are outstanding,
+    `cell_cpu_seconds` is CPU time of the worker, which never pauses. Sizes are in characters or bytes as
+    named, `request_timeout` is in seconds for one attempt, `max_tokens_*` is what one reply may have.
     """
 
     max_iterations: int = 30
@@ -66,10 +66,10 @@ class Amount:
 class Ledger:
     """Counts and grants what a run uses: reserve before each attempt, settle after it.
 
-    One ledger serves the whole tree and lives on one event loop. An attempt that does not fit waits while others are
-    in flight, since those may settle for less than they reserved, and is refused only when none are. What one root
-    call may need is held back from sub-calls, so that a forced answer is still possible. The overshoot is at most
-    what was in flight.
+    One ledger serves the whole tree and lives on one event loop. An attempt that does not fit waits while
+    others are in flight, since those may settle for less than they reserved, and is refused only when none
+    are. What the largest root call so far reserved is held back from sub-calls, so that a forced answer is
+    still possible. The overshoot is at most what was in flight.
     """
 
     limits: Limits
@@ -100,12 +100,12 @@ class Ledger:
         self.calls += 1
 
     def expected_output(self, max_tokens: int | None, role: Literal["root", "sub"]) -> int:
-        """Tokens a reply is expected to have: the 95th percentile (nearest rank) of the role's replies so far."""
-        cap = max_tokens if max_tokens is not None else FIRST_GUESS_OUTPUT
+        """Tokens a reply is expected to have, at most `max_tokens`: the 95th percentile (nearest rank) of the
+        role's first 1,000 replies.
+        """
         seen = self._outputs[role]
-        if not seen:
-            return min(cap, FIRST_GUESS_OUTPUT)
-        return min(cap, seen[-(-95 * len(seen) // 100) - 1])
+        expected = seen[-(-95 * len(seen) // 100) - 1] if seen else FIRST_GUESS_OUTPUT
+        return expected if max_tokens is None else min(max_tokens, expected)
 
     async def reserve(self, amount: Amount, role: Literal["root", "sub"]) -> None:
         """Set an amount aside for one attempt; raises `LimitReached` when it cannot fit."""
@@ -117,8 +117,9 @@ class Ledger:
             await self._settled.wait()
         self.reserved.add(amount)
         self.in_flight += 1
-        if role == "root":
-            self._held_back = amount
+        if role == "root":  # a child's root call may be smaller than the one that the top run still needs
+            held = self._held_back
+            self._held_back = Amount(max(held.tokens, amount.tokens), max(held.usd, amount.usd))
 
     def settle(
         self, reservation: Amount, actual: Amount, output_tokens: int | None, role: Literal["root", "sub"]

@@ -1,4 +1,6 @@
-"""When two texts say the same: the normal form behind the frontier of a diff and the default comparison of answers."""
+"""When two texts say the same: the normal form behind the frontier of a diff and the default comparison of
+answers.
+"""
 
 from __future__ import annotations
 

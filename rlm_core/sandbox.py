@@ -1,9 +1,9 @@
 """How a worker process is started, and how far it is locked in.
 
-The level in force is reported as it is. At `none` the worker is a separate process with an environment built from
-nothing, resource limits where the system has them, and nothing else: generated code can read files, open sockets and
-start programs with the rights of the user. The lock of the operating system has its place in `probe` and in
-`rlm_core.worker.boot`, before the first cell.
+The level in force is reported as it is. At `none` the worker is a separate process with an environment built
+from nothing, resource limits where the system has them, and nothing else: generated code can read files, open
+sockets and start programs with the rights of the user. The lock of the operating system has its place in
+`probe` and in `rlm_core.worker.boot`, before the first cell.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def probe() -> Probe:
     limits = "with resource limits" if os.name == "posix" else "without resource limits"
     return Probe(
         "none",
-        f"a separate process with an empty environment, {limits}; generated code can read your files and use the "
-        "network, so run only questions and documents you trust, or start the program inside a container",
+        f"a separate process with an empty environment, {limits}; generated code can read your files and use "
+        "the network, so run only questions and documents you trust, or start the program inside a container",
     )
 
 
@@ -44,10 +44,10 @@ def require(minimum: str) -> Probe:
     if minimum not in LEVELS:
         raise SandboxError(f"unknown sandbox level {minimum!r}: use one of {', '.join(LEVELS)}")
     found = probe()
-    if LEVELS.index(found.level) < LEVELS.index(minimum):  # type: ignore[arg-type]  # checked above
+    if LEVELS.index(found.level) < LEVELS.index(minimum):
         raise SandboxError(
-            f"the sandbox level here is {found.level!r}, below the asked minimum {minimum!r}: {found.detail}; "
-            f"or accept it with --sandbox {found.level}"
+            f"the sandbox level here is {found.level!r}, below the asked minimum {minimum!r}: "
+            f"{found.detail}; or accept it with --sandbox {found.level}"
         )
     return found
 

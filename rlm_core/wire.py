@@ -9,21 +9,34 @@ from rlm_core import frames
 
 Part = str | list[int]
 _CALL_KEYS: Final = {"t", "id", "op", "n", "batch", "line", "model", "schema", "max_tokens"}
+_ROW_KEYS: Final = {"name": str, "type": str, "size": int, "hash": str, "preview": str, "change": str}
+_CHANGES: Final = ("new", "changed", "deleted")
+_MAX_ROWS: Final = 1_000
+_MAX_TEXT: Final = 300  # characters of a name or preview in a variable table
+_MAX_EXCEPTION: Final = 50_000
+_MAX_DEPTH: Final = 400  # of JSON in JSON; the deepest form of a value has about 300 levels
+_SCHEMA_ITEMS: Final = 20_000
+_ANSWER_ITEMS: Final = 4_000_000
 
 
 @dataclass(slots=True)
 class Slot:
-    """One prompt of a call. Parts are texts or `[document, start, end]`; `contexts` is for child runs only."""
+    """One prompt of a call.
+
+    Parts are texts or `[document, start, end]`; `contexts` (one list of parts per document) is for child
+    runs only. `too_large` is the size in bytes of a slot that was not sent: it has no parts and cannot be
+    answered.
+    """
 
     prompt: list[Part] = field(default_factory=list)
     snippet: list[Part] = field(default_factory=list)
     contexts: list[list[Part]] | None = None
-    too_large: int | None = None  # bytes of a slot that was not sent
+    too_large: int | None = None
 
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call of a cell: one slot for a single call, many for a batch."""
+    """A call of a cell: one slot for a single call, many for a batch; `weight` is that of its slots."""
 
     id: int
     op: str
@@ -34,24 +47,28 @@ class OpenCall:
     schema: dict[str, Any] | None
     max_tokens: int | None
     slots: list[Slot] = field(default_factory=list)
+    weight: int = 0
 
     @classmethod
     def read(cls, frame: dict[str, Any]) -> OpenCall:
         """Check an `open` frame; raises `frames.FrameError`."""
         if extra := frame.keys() - _CALL_KEYS:
-            raise frames.FrameError(f"a call carries {sorted(extra)[0]!r}, which generated code may not set")
-        size = _whole(frame["n"], 1, frames.MAX_SLOTS)
-        if frame["op"] not in ("llm", "rlm"):
+            name = sorted(extra)[0][:_MAX_TEXT]
+            raise frames.FrameError(f"a call carries {name!r}, which generated code may not set")
+        batch = frame.get("batch") is True
+        if frame.get("op") not in ("llm", "rlm"):
             raise frames.FrameError("a call of unknown kind")
         model, schema, most = frame.get("model"), frame.get("schema"), frame.get("max_tokens")
-        if not (model is None or isinstance(model, str)) or not (schema is None or isinstance(schema, dict)):
-            raise frames.FrameError("a call with an ill-typed model or schema")
+        if model is not None and not (isinstance(model, str) and len(model) <= frames.MODEL_CHARS):
+            raise frames.FrameError("a call with an ill-typed model")
+        if schema is not None and not (isinstance(schema, dict) and _is_bounded(schema, _SCHEMA_ITEMS)):
+            raise frames.FrameError("a call with an ill-typed or too large schema")
         return cls(
-            id=_whole(frame["id"], 1, 1 << 53),
+            id=_whole(frame.get("id"), 1, 1 << 53),
             op=frame["op"],
-            size=size,
-            batch=frame["batch"] is True,
-            line=_whole(frame["line"], 0, 1 << 31),
+            size=_whole(frame.get("n"), 1, frames.MAX_SLOTS if batch else 1),
+            batch=batch,
+            line=_whole(frame.get("line"), 0, 1 << 31),
             model=model,
             schema=schema,
             max_tokens=None if most is None else _whole(most, 1, 1 << 31),
@@ -61,7 +78,12 @@ class OpenCall:
         """Take a block of slots; raises `frames.FrameError`."""
         if not isinstance(items, list) or len(self.slots) + len(items) > self.size:
             raise frames.FrameError("a batch with more slots than it announced")
-        self.slots.extend(_slot(item) for item in items)
+        for item in items:
+            slot = _slot(item)
+            self.weight += frames.slot_weight(item)
+            if self.weight > frames.MAX_BATCH:
+                raise frames.FrameError(f"a batch heavier than {frames.MAX_BATCH:,} bytes")
+            self.slots.append(slot)
 
     def closed(self) -> OpenCall:
         """The call, complete; raises `frames.FrameError` when slots are missing."""
@@ -89,7 +111,7 @@ class CellReport:
 
     def written(self) -> list[str]:
         """Names that are new or changed after the cell."""
-        return [row["name"] for row in self.variables if row.get("change") != "deleted"]
+        return [row["name"] for row in self.variables if row["change"] != "deleted"]
 
 
 def read_done(frame: dict[str, Any], number: int) -> CellReport:
@@ -99,29 +121,39 @@ def read_done(frame: dict[str, Any], number: int) -> CellReport:
     error, answer, rows = frame.get("exc"), frame.get("answer"), frame.get("vars")
     if error is not None and not (isinstance(error, dict) and _texts(error, "type", "text")):
         raise frames.FrameError("an ill-typed exception")
-    if answer is not None and not (isinstance(answer, dict) and isinstance(answer.get("via"), str)):
-        raise frames.FrameError("an ill-typed answer")
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict) and _texts(row, "name", "change") for row in rows
+    if answer is not None and not (
+        isinstance(answer, dict) and _texts(answer, "via") and _is_bounded(answer, _ANSWER_ITEMS)
     ):
+        raise frames.FrameError("an ill-typed answer")
+    if not isinstance(rows, list) or len(rows) > _MAX_ROWS:
         raise frames.FrameError("an ill-typed variable table")
-    restored = frame.get("restored") or ()
+    restored = frame.get("restored", [])
+    if not isinstance(restored, list) or not all(isinstance(name, str) for name in restored):
+        raise frames.FrameError("an ill-typed list of restored names")
     return CellReport(
         stdout=frame["stdout"],
         true_chars=_whole(frame.get("chars"), 0, 1 << 60),
-        exception_type=error["type"][:200] if error else None,
-        exception=error["text"] if error else None,
+        exception_type=error["type"][:_MAX_TEXT] if error else None,
+        exception=error["text"][:_MAX_EXCEPTION] if error else None,
         interrupted=frame.get("interrupted") is True,
         answer=answer,
-        restored=tuple(str(name) for name in restored)[:50],
-        variables=rows,
+        restored=tuple(name[:_MAX_TEXT] for name in restored[:50]),
+        variables=[_row(row) for row in rows],
     )
+
+
+def _row(row: Any) -> dict[str, Any]:
+    """A row of the variable table: known keys only, of known types."""
+    if not isinstance(row, dict) or not _texts(row, "name", "change") or row["change"] not in _CHANGES:
+        raise frames.FrameError("an ill-typed variable table")
+    known = {key: row.get(key) for key, kind in _ROW_KEYS.items() if type(row.get(key)) is kind}
+    return {key: value[:_MAX_TEXT] if isinstance(value, str) else value for key, value in known.items()}
 
 
 def _slot(item: Any) -> Slot:
     if not isinstance(item, dict):
         raise frames.FrameError("a slot that is no object")
-    if "too_large" in item:
+    if item.keys() == {"too_large"}:
         return Slot(too_large=_whole(item["too_large"], 0, 1 << 60))
     contexts = item.get("c")
     if contexts is not None and not isinstance(contexts, list):
@@ -142,6 +174,23 @@ def _parts(parts: Any) -> list[Part]:
         if not (isinstance(part, list) and len(part) == 3 and all(type(n) is int and n >= 0 for n in part)):
             raise frames.FrameError("a part that is neither text nor a place in the corpus")
     return parts
+
+
+def _is_bounded(value: Any, most: int) -> bool:
+    """Whether JSON has few enough parts and levels: deep nesting ends other code in RecursionError."""
+    left, level = most, [value]
+    for _ in range(_MAX_DEPTH):
+        left -= len(level)
+        if left < 0:
+            return False
+        level = [part for item in level if isinstance(item, (list, dict)) for part in _inside(item)]
+        if not level:
+            return True
+    return False
+
+
+def _inside(item: list[Any] | dict[str, Any]) -> list[Any]:
+    return item if isinstance(item, list) else list(item.values())
 
 
 def _whole(value: Any, least: int, most: int) -> int:

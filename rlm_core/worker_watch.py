@@ -124,9 +124,10 @@ class Watch:
         if anonymous_bytes(self.pid) > limits.memory_bytes:
             return f"over {limits.memory_bytes >> 20} MiB of memory"
         if polls % _SCRATCH_EVERY == 0:
-            used, files = scratch_use(self.scratch, limits.scratch_files)
+            used, files = scratch_use(self.scratch, limits.scratch_bytes, limits.scratch_files)
             if used > limits.scratch_bytes or files > limits.scratch_files:
-                return f"over {limits.scratch_bytes >> 20} MiB or {limits.scratch_files:,} files in its scratch folder"
+                most = f"{limits.scratch_bytes >> 20} MiB or {limits.scratch_files:,} files"
+                return f"over {most} in its scratch folder"
         return None
 
     def _kill(self) -> None:
@@ -165,14 +166,23 @@ def anonymous_bytes(pid: int) -> int:
     return 0
 
 
-def scratch_use(folder: str, most_files: int) -> tuple[int, int]:
-    """Bytes on disk and number of files below a folder; stops counting a little above `most_files`."""
+def scratch_use(folder: str, most_bytes: int, most_files: int) -> tuple[int, int]:
+    """Bytes on disk and number of entries below a folder; stops counting just above either limit."""
     used = files = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                used += os.lstat(os.path.join(where, name)).st_blocks * 512
-            files += 1
-        if files > most_files:
-            break
+    folders = [folder]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                files += 1
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                with contextlib.suppress(OSError):
+                    used += _bytes_on_disk(entry.stat(follow_symlinks=False))
+                if used > most_bytes or files > most_files:
+                    return used, files
     return used, files
+
+
+def _bytes_on_disk(status: os.stat_result) -> int:
+    """Blocks, so that a sparse file costs what it takes; the plain size where there are no blocks."""
+    return int(getattr(status, "st_blocks", -(-status.st_size // 512))) * 512

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FrameType
+from typing import Any, Final, TypeVar
 
 from rlm_core import frames, values
 from rlm_core.sub_call_error import SubCallError
@@ -13,7 +14,9 @@ from rlm_core.worker.channel import Channel
 
 _FRAME_FILL: Final = frames.MAX_FRAME // 2
 _SLOT_CAP: Final = frames.MAX_FRAME - 4096
+_MOST_TOKENS: Final = (1 << 31) - 1
 CELL_FILE: Final = "<cell "
+T = TypeVar("T")
 
 
 class Ending:
@@ -103,46 +106,48 @@ class _Calls:
         max_tokens: int | None = None,
     ) -> list[Any]:
         """Ask the sub-model once for each prompt, in parallel; returns the replies in order."""
-        slots = _slots("llm_batch", prompts, snippets, "snippets")
-        return self._ask("llm", slots, True, _options(model, schema, max_tokens))
+        options = _options(model, schema, max_tokens)
+        wanted = _each("llm_batch", "prompt", prompts, parts_of)
+        if snippets is None:
+            return self._ask("llm", [{"p": prompt} for prompt in wanted], True, options)
+        given = _each("llm_batch", "snippet", snippets, parts_of)
+        _same_length("llm_batch", len(wanted), len(given), "snippets")
+        slots = [{"p": prompt, "s": snippet} for prompt, snippet in zip(wanted, given, strict=True)]
+        return self._ask("llm", slots, True, options)
 
     def rlm_query(self, prompt: Any, context: Any = None) -> Any:
         """Run a child run with a REPL of its own over `context` (default: this run's context)."""
-        return self._ask("rlm", [_child_slot(prompt, context)], False, {})[0]
+        slot = {"p": parts_of(prompt)}
+        return self._ask("rlm", [slot if context is None else {**slot, "c": _texts(context)}], False, {})[0]
 
     def rlm_query_batched(self, prompts: Iterable[Any], contexts: Iterable[Any] | None = None) -> list[Any]:
         """Several child runs, in order."""
-        wanted = _as_list("rlm_query_batched", prompts)
-        given = [None] * len(wanted) if contexts is None else _as_list("rlm_query_batched", contexts)
-        _same_length("rlm_query_batched", wanted, given, "contexts")
-        slots = [_child_slot(prompt, context) for prompt, context in zip(wanted, given, strict=True)]
+        wanted = _each("rlm_query_batched", "prompt", prompts, parts_of)
+        if contexts is None:
+            return self._ask("rlm", [{"p": prompt} for prompt in wanted], True, {})
+        given = _each("rlm_query_batched", "context", contexts, _texts)
+        _same_length("rlm_query_batched", len(wanted), len(given), "contexts")
+        slots = [{"p": prompt, "c": texts} for prompt, texts in zip(wanted, given, strict=True)]
         return self._ask("rlm", slots, True, {})
 
     def budget(self) -> dict[str, Any]:
         """What is left of the run's limits, as a dict; None = no limit."""
-        call = self._channel.open()
-        self._channel.send({"t": "budget", "id": call, "line": _line()})
-        reply: dict[str, Any] = self._channel.collect(call)[0]
+        line = _line()
+        reply: dict[str, Any] = self._channel.ask(lambda call: [{"t": "budget", "id": call, "line": line}])[0]
         return reply
 
     def _ask(self, op: str, slots: list[dict[str, Any]], batch: bool, options: dict[str, Any]) -> list[Any]:
         if not slots:
             return []
-        call = self._channel.open()
-        head = {
-            "t": "open",
-            "id": call,
-            "op": op,
-            "n": len(slots),
-            "batch": batch,
-            "line": _line(),
-            **options,
-        }
-        self._channel.send(head)
-        for block in _packed(slots):
-            self._channel.send({"t": "items", "id": call, "items": block})
-        self._channel.send({"t": "close", "id": call})
-        return [_reply(item) for item in self._channel.collect(call)]
+        head = {"t": "open", "op": op, "n": len(slots), "batch": batch, "line": _line(), **options}
+
+        def messages(call: int) -> Iterator[dict[str, Any]]:
+            yield {**head, "id": call}
+            for block in _packed(slots):
+                yield {"t": "items", "id": call, "items": block}
+            yield {"t": "close", "id": call}
+
+        return [_reply(item) for item in self._channel.ask(messages)]
 
 
 def _reply(item: dict[str, Any]) -> Any:
@@ -152,9 +157,10 @@ def _reply(item: dict[str, Any]) -> Any:
 
 
 def _options(model: str | None, schema: dict[str, Any] | None, max_tokens: int | None) -> dict[str, Any]:
-    if model is not None and not isinstance(model, str):
-        raise TypeError("model must be a name")
-    if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 1):
+    """What may be said about a call, checked here so that the engine need not end a worker over a slip."""
+    if model is not None and not (isinstance(model, str) and len(model) <= frames.MODEL_CHARS):
+        raise TypeError("model must be the name of a model of this run")
+    if max_tokens is not None and (type(max_tokens) is not int or not 1 <= max_tokens <= _MOST_TOKENS):
         raise ValueError("max_tokens must be a positive whole number")
     if schema is not None and not isinstance(schema, dict):
         raise TypeError("schema must be a dict (a JSON schema)")
@@ -162,58 +168,46 @@ def _options(model: str | None, schema: dict[str, Any] | None, max_tokens: int |
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _slots(
-    name: str, prompts: Iterable[Any], snippets: Iterable[Any] | None, what: str
-) -> list[dict[str, Any]]:
-    wanted = _as_list(name, prompts)
-    given = [""] * len(wanted) if snippets is None else _as_list(name, snippets)
-    _same_length(name, wanted, given, what)
-    return [
-        {"p": parts_of(prompt), "s": parts_of(snippet)} for prompt, snippet in zip(wanted, given, strict=True)
-    ]
+def _texts(context: Any) -> list[Any]:
+    """One list of parts per document of a child's corpus."""
+    several = isinstance(context, Sequence) and not isinstance(context, str)
+    return [parts_of(text) for text in context] if several else [parts_of(context)]
 
 
-def _child_slot(prompt: Any, context: Any) -> dict[str, Any]:
-    """`c` holds one list of parts per document of the child's corpus; absent = the corpus of this run."""
-    slot: dict[str, Any] = {"p": parts_of(prompt)}
-    if context is not None:
-        several = isinstance(context, Sequence) and not isinstance(context, str)
-        slot["c"] = [parts_of(text) for text in context] if several else [parts_of(context)]
-    return slot
-
-
-def _as_list(name: str, given: Iterable[Any]) -> list[Any]:
+def _each(name: str, what: str, given: Iterable[Any], make: Callable[[Any], T]) -> list[T]:
+    """`make` of every item, one at a time, so that a corpus of documents is not held in memory at once."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(
-            f"{name} needs a list, not {type(given).__name__}; for one prompt use {_single(name)}"
-        )
-    items = list(given)
-    if len(items) > frames.MAX_SLOTS:
-        raise ValueError(f"{name} takes at most {frames.MAX_SLOTS:,} prompts at once, not {len(items):,}")
-    return items
+        single = "rlm_query" if name.startswith("rlm") else "llm_query"
+        raise TypeError(f"{name} needs a list, not {type(given).__name__}; for one {what} use {single}")
+    made: list[T] = []
+    for item in given:
+        if len(made) == frames.MAX_SLOTS:
+            raise ValueError(f"{name} takes at most {frames.MAX_SLOTS:,} prompts at once; send fewer")
+        try:
+            made.append(make(item))
+        except TypeError as error:
+            raise TypeError(f"{name}, {what}s[{len(made)}]: {error}") from None
+    return made
 
 
-def _same_length(name: str, prompts: list[Any], given: list[Any], what: str) -> None:
-    if len(prompts) != len(given):
+def _same_length(name: str, prompts: int, given: int, what: str) -> None:
+    if prompts != given:
         raise ValueError(
-            f"{name} got {len(prompts)} prompts but {len(given)} {what}; it needs one for each "
-            f"(repeat a prompt with [prompt] * {len(given)})"
+            f"{name} got {prompts} prompts but {given} {what}; it needs one for each "
+            f"(repeat a prompt with [prompt] * {given})"
         )
 
 
-def _single(name: str) -> str:
-    return "rlm_query" if name.startswith("rlm") else "llm_query"
-
-
-def _packed(slots: list[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
+def _packed(slots: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Slots in blocks that fit a frame; a slot too large for any frame goes as its size only."""
     block: list[dict[str, Any]] = []
     filled = total = 0
     for slot in slots:
-        size = _slot_bytes(slot)
-        total += size
-        if size > _SLOT_CAP or total > frames.MAX_BATCH:
-            slot, size = {"too_large": size}, 32
+        size = len(frames.encode_body(slot)) + 1
+        weight = frames.slot_weight(slot)
+        if size > _SLOT_CAP or total + weight > frames.MAX_BATCH:
+            slot, size, weight = {"too_large": size}, 32, frames.slot_weight({})
+        total += weight
         if block and filled + size > _FRAME_FILL:
             yield block
             block, filled = [], 0
@@ -222,16 +216,11 @@ def _packed(slots: list[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
     yield block
 
 
-def _slot_bytes(slot: dict[str, Any]) -> int:
-    """Bytes of the slot in a frame."""
-    return len(frames.encode_body(slot)) + 1
-
-
 def _line() -> int:
     """The line of the innermost cell frame on this thread's stack, 0 where there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename.startswith(CELL_FILE):
             return frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]  # ends with None
+        frame = frame.f_back
     return 0

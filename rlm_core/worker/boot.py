@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.abc
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from rlm_core.worker.channel import Channel
+from rlm_core.worker.interrupts import Interrupts
 from rlm_core.worker.session import Session
+
+_PR_SET_PDEATHSIG: Final = 1
+_HANG_UP_POLL_MS: Final = 1000
 
 
 def main() -> None:
@@ -24,41 +29,50 @@ def main() -> None:
 
 def boot(parent: int, reader: int, writer: int) -> Session:
     """Take over the standard streams, wait for the start frame and build the session it describes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until the session takes it over
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(2, 1)  # what C code prints goes to the drained stderr pipe, never into the protocol
     os.close(null)
     _die_with_parent(parent, reader)
-    channel = Channel(reader, writer)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    start = channel.read()
+    interrupts = Interrupts()
+    channel = Channel(reader, writer, interrupts)
+    start = channel.next()
     _limit_resources(int(start["memory_bytes"]), int(start["file_bytes"]))
     os.chdir(start["scratch"])
-    sys.meta_path.insert(0, SeedOnImport(int(start["seed"])))
+    _seed(int(start["seed"]))
     sys.argv = [""]
-    return Session(channel, start)
+    return Session(channel, interrupts, start)
 
 
 def _die_with_parent(parent: int, reader: int) -> None:
-    """Linux: a death signal; elsewhere a thread that sees the pipe close."""
-    if sys.platform == "linux":
+    """Linux: a death signal, also for forks of this process. Elsewhere a thread that sees the pipe close."""
+    if _ask_for_death_signal():
+        os.register_at_fork(after_in_child=_ask_for_death_signal)
+        if os.getppid() != parent:  # it died before the signal was asked for
+            os._exit(0)
+    elif hasattr(select, "poll"):
+        threading.Thread(target=_exit_on_hang_up, args=(reader,), daemon=True).start()
+
+
+def _ask_for_death_signal() -> bool:
+    """SIGKILL for this process when its parent dies; False where there is no such thing."""
+    if sys.platform != "linux":
+        return False
+    try:
         import ctypes
 
-        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(0)
-    else:
-        threading.Thread(target=_exit_on_hangup, args=(reader,), daemon=True).start()
+        refused: int = ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        return refused == 0
+    except (ImportError, OSError, AttributeError):
+        return False
 
 
-def _exit_on_hangup(reader: int) -> None:
-    import select
-    import time
-
+def _exit_on_hang_up(reader: int) -> None:
     poll = select.poll()
     poll.register(reader, 0)  # hang-ups and errors only: the data is not ours
-    while not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(1000)):
-        time.sleep(0.2)
+    while not poll.poll(_HANG_UP_POLL_MS):
+        pass
     os._exit(0)
 
 
@@ -66,7 +80,7 @@ def _limit_resources(memory: int, file_bytes: int) -> None:
     """Caps the kernel enforces. RLIMIT_DATA, not RLIMIT_AS: mapped corpora must not count."""
     try:
         import resource
-    except ImportError:  # no such limits on this system; the engine reports them as absent
+    except ImportError:  # no such limits on this system: the engine's own watch is all there is
         return
     wanted = {"RLIMIT_DATA": memory, "RLIMIT_FSIZE": file_bytes, "RLIMIT_CORE": 0, "RLIMIT_NOFILE": 256}
     for name, value in wanted.items():
@@ -75,14 +89,25 @@ def _limit_resources(memory: int, file_bytes: int) -> None:
             continue
         _, hard = resource.getrlimit(which)
         cap = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (cap, cap))
+        with contextlib.suppress(ValueError, OSError):  # a system may know a limit and yet not set it
+            resource.setrlimit(which, (cap, cap))
 
 
-class SeedOnImport(importlib.abc.MetaPathFinder):
-    """Seeds `random` and `numpy.random` at the moment a cell imports them; nothing is imported for their sake."""
+def _seed(seed: int) -> None:
+    """Seed `random` and `numpy.random`: now if they are imported, else when a cell imports them."""
+    finder = SeedOnImport(seed)
+    for name, seeder in list(finder.seeders.items()):
+        if (module := sys.modules.get(name)) is not None:
+            finder.seeders.pop(name)
+            seeder(module)
+    sys.meta_path.insert(0, finder)
+
+
+class SeedOnImport:
+    """A finder that seeds a module at the moment it is imported; nothing is imported for the seed's sake."""
 
     def __init__(self, seed: int) -> None:
-        self._seeders: dict[str, Callable[[ModuleType], None]] = {
+        self.seeders: dict[str, Callable[[ModuleType], None]] = {
             "random": lambda module: module.seed(seed),
             "numpy.random": lambda module: module.seed(seed % (1 << 32)),
         }
@@ -91,7 +116,7 @@ class SeedOnImport(importlib.abc.MetaPathFinder):
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Wrap the loader of a module that wants a seed, once."""
-        seeder = self._seeders.pop(name, None)
+        seeder = self.seeders.pop(name, None)
         if seeder is None:
             return None
         spec = importlib.util.find_spec(name)

@@ -5,106 +5,120 @@ from __future__ import annotations
 import os
 import select
 import threading
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from rlm_core import frames
+from rlm_core.worker.interrupts import Interrupts
+
+_CHECK_SECONDS: Final = 0.05  # how soon a thread that waits for another one's reading sees an interrupt
+_POSIX: Final = os.name == "posix"  # elsewhere pipes have no select(), and interrupts are not sent either
+_Messages = Iterable[dict[str, Any]]
 
 
 class Channel:
-    """Sends frames and waits for replies. One waiting thread reads for all of them."""
+    """Sends frames and waits for replies. One waiting thread reads for all of them.
 
-    def __init__(self, reader: int, writer: int) -> None:
+    Belongs to the process it was made in: a forked child finds it closed, since two readers of one pipe would
+    take each other's frames.
+    """
+
+    def __init__(self, reader: int, writer: int, interrupts: Interrupts) -> None:
         self._reader = reader
         self._writer = writer
+        self._interrupts = interrupts
         self._write_lock = threading.Lock()
         self._state = threading.Condition()
         self._reading = False
         self._next_id = 0
-        self._waiting: set[int] = set()
-        self._replies: dict[int, list[dict[str, Any]]] = {}
-        self.interruptible = True
-        self.interrupt_pending = False
+        self._replies: dict[int, list[dict[str, Any]]] = {}  # by the id of a call that somebody waits for
+        self._others: deque[dict[str, Any]] = deque()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._abandon)
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Write one frame; raises `frames.FrameError` before a cap would be exceeded."""
-        data = frames.encode(message)
-        with self._write_lock, self._uninterrupted():
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._writer, view) :]
+    def send(self, messages: _Messages) -> None:
+        """Write frames in one piece; raises `frames.FrameError` for one that would exceed a cap."""
+        if self._writer < 0:
+            raise RuntimeError("sub-calls can be made from threads of a cell, not from another process")
+        with self._interrupts.shield(), self._write_lock:
+            _make_blocking(self._writer)
+            for message in messages:
+                view = memoryview(frames.encode(message))
+                while view:
+                    view = view[os.write(self._writer, view) :]
 
-    def read(self) -> dict[str, Any]:
-        """Read one frame. A Ctrl-C arrives only before its first byte, so that no frame is torn."""
-        os.set_blocking(self._reader, True)
-        select.select([self._reader], [], [])
-        with self._uninterrupted():
-            size = frames.body_size(self._exactly(frames.HEADER.size))
-            return frames.decode(self._exactly(size))
-
-    def open(self) -> int:
-        """A new call id that replies may be addressed to."""
-        with self._state:
-            self._next_id += 1
-            self._waiting.add(self._next_id)
-            self._replies[self._next_id] = []
-            return self._next_id
-
-    def collect(self, call: int) -> list[Any]:
-        """All items of a call's reply, in order; blocks until its last frame came."""
-        try:
-            while True:
+    def ask(self, messages: Callable[[int], _Messages]) -> list[Any]:
+        """Send what `messages` makes for a new call id; all items of the reply, in order. Blocks."""
+        with self._interrupts.shield():
+            with self._state:
+                self._next_id += 1
+                call = self._next_id
+                replies = self._replies[call] = []
+            try:
+                self.send(messages(call))
+                self._until(lambda: bool(replies) and bool(replies[-1]["last"]))
+                return [item for frame in replies for item in frame["items"]]
+            finally:
                 with self._state:
-                    while not self._complete(call) and self._reading:
-                        self._state.wait()
-                    if self._complete(call):
-                        return [item for frame in self._replies[call] for item in frame["items"]]
-                    self._reading = True
-                self._read_for_all()
-        finally:
-            with self._state:
-                self._waiting.discard(call)
-                self._replies.pop(call, None)
+                    del self._replies[call]
 
-    def _read_for_all(self) -> None:
-        frame: dict[str, Any] | None = None
-        try:
-            frame = self.read()
-        finally:
-            with self._state:
-                self._reading = False
-                if frame is not None and frame.get("id") in self._waiting:
-                    self._replies[frame["id"]].append(frame)
-                self._state.notify_all()
+    def next(self) -> dict[str, Any]:
+        """The next frame that is no reply; blocks."""
+        self._until(lambda: bool(self._others))
+        return self._others.popleft()
 
-    def _complete(self, call: int) -> bool:
-        got = self._replies[call]
-        return bool(got) and bool(got[-1]["last"])
+    def _until(self, ready: Callable[[], bool]) -> None:
+        """Block until `ready`, reading frames unless another thread does."""
+        while True:
+            with self._state:
+                while not ready() and self._reading:
+                    self._state.wait(_CHECK_SECONDS)
+                    self._interrupts.check()
+                if ready():
+                    return
+                self._reading = True
+            frame: dict[str, Any] | None = None
+            try:
+                frame = self._read()
+            finally:
+                with self._state:
+                    self._reading = False
+                    if frame is not None:
+                        self._sort(frame)
+                    self._state.notify_all()
+
+    def _read(self) -> dict[str, Any]:
+        """Read one frame. An interrupt is let in only before its first byte, so that no frame is torn."""
+        _make_blocking(self._reader)
+        with self._interrupts.window():
+            if _POSIX:
+                select.select([self._reader], [], [])
+        size = frames.body_size(self._exactly(frames.HEADER.size))
+        return frames.decode(self._exactly(size))
+
+    def _sort(self, frame: dict[str, Any]) -> None:
+        if frame["t"] != "ret":
+            self._others.append(frame)
+        elif (waiting := self._replies.get(frame["id"])) is not None:
+            waiting.append(frame)  # a reply that nobody waits for any more is dropped
 
     def _exactly(self, count: int) -> bytes:
-        data = b""
+        data = bytearray()
         while len(data) < count:
             block = os.read(self._reader, count - len(data))
             if not block:
                 os._exit(0)  # the engine is gone; nothing is left to work for
             data += block
-        return data
+        return bytes(data)
 
-    def _uninterrupted(self) -> _Uninterrupted:
-        return _Uninterrupted(self)
+    def _abandon(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
+        self._reader = self._writer = -1
 
 
-class _Uninterrupted:
-    """Defers Ctrl-C while a frame is on the wire; raises it afterwards."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def __enter__(self) -> None:
-        self._was = self._channel.interruptible
-        self._channel.interruptible = False
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.interruptible = self._was
-        if self._was and self._channel.interrupt_pending:
-            self._channel.interrupt_pending = False
-            raise KeyboardInterrupt
+def _make_blocking(pipe: int) -> None:
+    """A cell can have made the pipe non-blocking."""
+    if _POSIX:
+        os.set_blocking(pipe, True)

@@ -22,43 +22,49 @@ class CappedOutput(io.TextIOBase):
 
     def start(self) -> None:
         """Forget everything; a new cell begins."""
-        self._head: list[str] = []
-        self._head_chars = 0
-        self._tail: deque[str] = deque()
-        self._tail_chars = 0
-        self.true_chars = 0
+        with self._lock:
+            self._head: list[str] = []
+            self._head_chars = 0
+            self._tail: deque[str] = deque()
+            self._tail_chars = 0
+            self._true_chars = 0
 
     def writable(self) -> bool:
         """Always."""
         return True
 
+    def close(self) -> None:
+        """Does nothing: the stream serves the next cells too."""
+
     def write(self, text: str) -> int:
         """Keep what fits, count everything."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        with self._lock:
-            self.true_chars += len(text)
-            room = self._half - self._head_chars
-            if room > 0:
-                self._head.append(text[:room])
-                self._head_chars += min(room, len(text))
-                rest = text[room:]
-            else:
-                rest = text
-            if rest:
-                self._keep_tail(rest[-self._half :])
+        text = str.__str__(text)  # of a subclass only the text, none of its methods
+        if text:
+            with self._lock:
+                self._true_chars += len(text)
+                self._keep(text)
         return len(text)
 
-    def _keep_tail(self, text: str) -> None:
-        self._tail.append(text)
-        self._tail_chars += len(text)
-        while self._tail_chars - len(self._tail[0]) >= self._half:
-            self._tail_chars -= len(self._tail.popleft())
+    def _keep(self, text: str) -> None:
+        room = self._half - self._head_chars
+        if room > 0:
+            self._head.append(text[:room])
+            self._head_chars += min(room, len(text))
+            text = text[room:]
+        if text:
+            self._tail.append(text[-self._half :])
+            self._tail_chars += len(self._tail[-1])
+            while self._tail_chars - len(self._tail[0]) >= self._half:
+                self._tail_chars -= len(self._tail.popleft())
 
-    def text(self) -> str:
-        """What was kept; where something was dropped, a line says how much."""
-        head, tail = "".join(self._head), "".join(self._tail)[-self._half :]
-        dropped = self.true_chars - len(head) - len(tail)
-        if dropped <= 0:
-            return head + tail
-        return f"{head}\n[... {dropped:,} of {self.true_chars:,} characters were not kept ...]\n{tail}"
+    def report(self) -> tuple[str, int]:
+        """What was kept, with a line that says how much was not, and the number of all characters."""
+        with self._lock:
+            head, tail = "".join(self._head), "".join(self._tail)[-self._half :]
+            dropped = self._true_chars - len(head) - len(tail)
+            if dropped <= 0:
+                return head + tail, self._true_chars
+            said = f"\n[... {dropped:,} of {self._true_chars:,} characters were not kept ...]\n"
+            return head + said + tail, self._true_chars

@@ -5,9 +5,8 @@ from __future__ import annotations
 import _ast
 import builtins
 import linecache
-import signal
+import os
 import sys
-import traceback
 import types
 from typing import Any, Final
 
@@ -15,13 +14,22 @@ from rlm_core import frames, values
 from rlm_core.texts import build_context
 from rlm_core.worker import api
 from rlm_core.worker.channel import Channel
+from rlm_core.worker.interrupts import Interrupts
 from rlm_core.worker.output import CappedOutput
-from rlm_core.worker.variables import VariableTable
+from rlm_core.worker.tracebacks import traceback_text
+from rlm_core.worker.variables import VariableTable, type_name
 
 _ONLY_AST: Final = 0x400  # compile() flag of the ast module, which is not worth importing for one number
 _BUILTINS: Final = dict(builtins.__dict__)
-_DEFAULT_ANSWER: Final = {"content": None, "ready": False}
-_MAX_TRACEBACK: Final = 20_000
+_PROTECTED: Final = {name for name in _BUILTINS if not name.startswith("_")} - {
+    "copyright",  # of the interactive prompt; ordinary names in a cell
+    "credits",
+    "license",
+}
+_MOST_OUTPUT: Final = frames.MAX_FRAME // 8  # characters that fit a frame however they are escaped
+_MAX_NOTE: Final = 2000
+_MAX_NAME: Final = 200
+_update: Final = dict.update  # bound now: a cell may delete or replace the builtin
 
 
 def _no_input(prompt: object = "") -> str:
@@ -31,9 +39,12 @@ def _no_input(prompt: object = "") -> str:
 class Session:
     """Runs cells as the engine sends them. Nothing a cell does to names or builtins outlives that cell."""
 
-    def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
+    def __init__(self, channel: Channel, interrupts: Interrupts, start: dict[str, Any]) -> None:
         self._channel = channel
-        self._output = CappedOutput(int(start["output_chars"]))
+        self._interrupts = interrupts
+        self._process = os.getpid()
+        self._recursion_limit = sys.getrecursionlimit()
+        self._output = CappedOutput(min(int(start["output_chars"]), _MOST_OUTPUT))
         self._variables = VariableTable()
         self._final = api.Ending()
         self._main = types.ModuleType("__main__")
@@ -41,152 +52,147 @@ class Session:
         sys.modules["__main__"] = self._main
         context, documents = build_context(start["documents"])
         self._fixed = {
+            "__name__": "__main__",
+            "__builtins__": builtins,
             "context": context,
             "context_data": context,
             **api.build(channel, self._namespace, self._final),
         }
         self._namespace.update(self._fixed)
         self._namespace["documents"] = documents
-        self._answer = dict(_DEFAULT_ANSWER)
+        self._answer: dict[str, Any] = {"content": None, "ready": False}
         self._namespace["answer"] = self._answer
-        self._reserved = frozenset(self._fixed) | {"answer", "__builtins__"}
+        self._reserved = frozenset(self._fixed) | {"answer"}
         self._variables.changes(self._namespace, self._reserved)
         _BUILTINS["input"] = _no_input
-        builtins.__dict__["input"] = _no_input
 
     def serve(self) -> None:
         """Announce the worker, then run cells until the engine closes the pipe."""
-        sys.stdout = sys.stderr = self._output
-        self._channel.send({"t": "ready", "python": sys.version.split()[0], "known": sorted(self._namespace)})
+        self._mend()
+        known = sorted(name for name in self._namespace if not name.startswith("__"))
+        self._channel.send([{"t": "ready", "python": sys.version.split()[0], "known": known}])
         while True:
-            frame = self._channel.read()
+            frame = self._channel.next()
             if frame["t"] == "cell":
-                self._channel.send(self._run(int(frame["n"]), frame["code"]))
+                self._channel.send([self._run(int(frame["n"]), frame["code"])])
 
     def _run(self, number: int, code: str) -> dict[str, Any]:
+        """Run one cell; the report on it. What may run code of the cell does so inside `Interrupts.run`."""
         self._output.start()
         self._final.set(None)
         self._answer["ready"] = False
-        sys.stdout = sys.stderr = self._output
-        signal.signal(signal.SIGINT, self._on_interrupt)
-        self._channel.interrupt_pending = False
-        error: BaseException | None = None
-        try:
-            try:
-                self._execute(f"{api.CELL_FILE}{number}>", code)
-            except BaseException as caught:  # SystemExit and Ctrl-C included: a cell never ends the worker
-                error = caught
-            return self._done(number, error)
-        except KeyboardInterrupt as late:  # arrived after the cell's last line
-            return self._done(number, late)
-
-    def _execute(self, name: str, code: str) -> None:
-        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
-        tree = compile(code, name, "exec", _ONLY_AST, dont_inherit=True)
-        last = tree.body[-1] if tree.body else None  # type: ignore[attr-defined]  # an ast.Module
-        if isinstance(last, _ast.Expr):
-            tree.body.pop()  # type: ignore[attr-defined]
-        exec(compile(tree, name, "exec", dont_inherit=True), self._namespace)
-        if isinstance(last, _ast.Expr):
-            expression = _ast.Expression(last.value)
-            value = eval(compile(expression, name, "eval", dont_inherit=True), self._namespace)
-            if value is not None:
-                print(value if isinstance(value, str) else repr(value), file=self._output)
-
-    def _done(self, number: int, error: BaseException | None) -> dict[str, Any]:
-        """The report on a cell. Interrupts are over from here on; builtins come first, since a cell may have broken them."""
-        dict.update(builtins.__dict__, _BUILTINS)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        report: dict[str, Any] = {"t": "done", "n": number, "exc": None}
+        self._interrupts.forget()
+        name = f"{api.CELL_FILE}{number}>"
+        _, error = self._interrupts.run(lambda: self._execute(name, code))
+        self._mend()
+        answer, failure = self._interrupts.run(self._read_answer)
+        self._mend()
+        report: dict[str, Any] = {"t": "done", "n": number, "answer": answer, "exc": None}
+        error = failure if error is None else error
         if error is not None:
-            report["exc"] = {"type": type(error).__name__, "text": _traceback(error)}
-            if isinstance(error, KeyboardInterrupt):
-                report["interrupted"] = True
-        report["answer"] = self._read_answer()
+            report["exc"] = self._describe(error)
+            report["interrupted"] = issubclass(type(error), KeyboardInterrupt)
+            BaseException.with_traceback(error, None)  # its frames would keep the cell's locals alive
         report["restored"] = self._restore()
         report["vars"] = self._variables.changes(self._namespace, self._reserved)
-        report["stdout"], report["chars"] = self._output.text(), self._output.true_chars
+        report["stdout"], report["chars"] = self._output.report()
         return _fitting(report)
+
+    def _execute(self, name: str, code: str) -> None:
+        """The cell's statements; the value of a last expression is printed, as at a prompt."""
+        linecache.cache[name] = (len(code), None, [line + "\n" for line in code.split("\n")], name)
+        tree: Any = compile(code, name, "exec", _ONLY_AST, dont_inherit=True)
+        echo = None
+        if tree.body and isinstance(tree.body[-1], _ast.Expr):
+            expression = _ast.Expression(tree.body.pop().value)
+            echo = compile(expression, name, "eval", dont_inherit=True)
+        exec(compile(tree, name, "exec", dont_inherit=True), self._namespace)
+        if echo is not None and (value := eval(echo, self._namespace)) is not None:
+            self._output.write(values.as_text(value) + "\n")
+
+    def _mend(self) -> None:
+        """Undo what a cell did to the interpreter, builtins first: everything else here needs them."""
+        _update(builtins.__dict__, _BUILTINS)
+        if os.getpid() != self._process:
+            os._exit(0)  # a fork that ran out of its cell
+        sys.settrace(None)
+        sys.setprofile(None)
+        sys.setrecursionlimit(self._recursion_limit)
+        sys.stdout = sys.stderr = self._output
+        self._interrupts.install()
+
+    def _describe(self, error: BaseException) -> dict[str, str]:
+        text, failure = self._interrupts.run(lambda: traceback_text(error))
+        self._mend()
+        if failure is not None:  # an exception whose own text raises
+            text = f"{type_name(error)} (its message could not be written: {type_name(failure)})\n"
+        return {"type": type_name(error), "text": text}
 
     def _read_answer(self) -> dict[str, Any] | None:
         """The answer as it stands at the end of the cell, or None where nothing was set."""
-        final = self._final
-        if final.via is not None:
-            if final.name is None:
-                return _answer_form(final.via, final.value, None, True, {})
-            if final.name in self._namespace:
-                value = self._namespace[final.name]
-                return _answer_form(final.via, value, final.name, True, self._answer)
-            return {"via": final.via, "expression": final.name, "missing": True, "ready": True}
-        given = self._namespace.get("answer")
-        if type(given) is not dict or given.get("content") is None and not given.get("ready"):
-            return None
-        return _answer_form("answer", given.get("content"), None, bool(given.get("ready")), given)
+        final, given = self._final, self._namespace.get("answer")
+        extra = given if type(given) is dict else {}
+        if final.via is None:
+            ready = bool(extra.get("ready"))
+            if extra.get("content") is None and not ready:
+                return None
+            return _answer_form("answer", extra.get("content"), None, ready, extra)
+        if final.name is None:
+            return _answer_form(final.via, final.value, None, True, extra)
+        name = final.name[:_MAX_NAME]
+        if final.name not in self._namespace:
+            return {"via": final.via, "expression": name, "missing": True, "ready": True}
+        return _answer_form(final.via, self._namespace[final.name], name, True, extra)
 
     def _restore(self) -> list[str]:
         """Put reserved names back; a value the cell gave them, or a builtin's name, is kept under `name_`."""
-        moved = []
+        space, moved = self._namespace, []
         for name, value in self._fixed.items():
-            if self._namespace.get(name, value) is not value:
-                self._namespace[name + "_"] = self._namespace[name]
+            if space.get(name, value) is not value and not name.startswith("__"):
+                space[name + "_"] = space[name]
                 moved.append(name)
-            self._namespace[name] = value
-        for name in [n for n in self._namespace if n in _BUILTINS and not n.startswith("__")]:
-            self._namespace[name + "_"] = self._namespace.pop(name)
-            moved.append(name)
-        given = self._namespace.get("answer")
+            space[name] = value
+        for name in list(space):
+            if type(name) is str and name in _PROTECTED:
+                space[name + "_"] = space.pop(name)
+                moved.append(name)
+        given = space.get("answer", self._answer)
         if given is not self._answer:
             if type(given) is dict and "content" in given:
                 self._answer.update(given)
-            elif "answer" in self._namespace:
-                self._namespace["answer_"] = given
+            else:
+                space["answer_"] = given
                 moved.append("answer")
-            self._namespace["answer"] = self._answer
+        space["answer"] = self._answer
         return moved
-
-    def _on_interrupt(self, *_: object) -> None:
-        if self._channel.interruptible:
-            raise KeyboardInterrupt
-        self._channel.interrupt_pending = True
 
 
 def _answer_form(
     via: str, value: Any, name: str | None, ready: bool, extra: dict[str, Any]
 ) -> dict[str, Any]:
-    form: dict[str, Any] = {"via": via, "expression": name, "ready": ready, "type": type(value).__name__}
+    form: dict[str, Any] = {"via": via, "expression": name, "ready": ready, "type": type_name(value)}
     try:
         form["form"], form["text"] = values.to_form(value), values.as_text(value)
-    except Exception as error:  # a hostile __repr__
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a hostile __repr__, or a value too large
         form["form"], form["text"] = None, ""
-        form["failed"] = f"{type(error).__name__} while the answer was written as text"
+        too_large = isinstance(error, values.TooLarge)
+        form["failed"] = (
+            f"it is {error}; answer with a summary"
+            if too_large
+            else f"{type_name(error)} while it was written as text"
+        )
     for key in ("confidence", "note"):
         if isinstance(extra.get(key), str):
-            form[key] = extra[key][:2000]
+            form[key] = str.__getitem__(extra[key], slice(0, _MAX_NOTE))
     return form
 
 
-def _traceback(error: BaseException) -> str:
-    """The traceback from the cell's own frames on, head and tail kept."""
-    try:
-        frame = error.__traceback__
-        while frame is not None and not frame.tb_frame.f_code.co_filename.startswith(api.CELL_FILE):
-            frame = frame.tb_next
-        text = "".join(traceback.format_exception(type(error), error, frame))
-    except Exception as failure:  # an exception whose own text raises
-        text = f"{type(error).__name__} (its message could not be written: {type(failure).__name__})\n"
-    half = _MAX_TRACEBACK // 2
-    return text if len(text) <= _MAX_TRACEBACK else f"{text[:half]}\n[...]\n{text[-half:]}"
-
-
 def _fitting(report: dict[str, Any]) -> dict[str, Any]:
-    """The report, made to fit one frame: an answer or variable table too large for it is left out and said so."""
-    if len(frames.encode_body(report)) <= frames.MAX_FRAME:
-        return report
-    report["vars"] = [{k: v for k, v in row.items() if k != "preview"} for row in report["vars"]]
-    if len(frames.encode_body(report)) > frames.MAX_FRAME:
-        answer = report["answer"]
-        report["answer"] = {
-            "via": answer["via"], "expression": answer["expression"], "ready": answer["ready"], "form": None, "text": "",
-            "failed": f"the answer is larger than {frames.MAX_FRAME // 2:,} bytes; print less or answer with a summary",
-        }  # fmt: skip
+    """The report, made to fit one frame: an answer too large for it is left out, and said so."""
+    answer = report["answer"]
+    if answer is not None and len(frames.encode_body(report)) > frames.MAX_FRAME:
+        failed = f"it is larger than {frames.MAX_FRAME // 2:,} bytes; answer with a summary"
+        report["answer"] = {**answer, "form": None, "text": "", "failed": failed}
     return report
