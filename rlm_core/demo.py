@@ -1,6 +1,6 @@
-"""The demo model: `demo/root` and `demo/sub` behind the `LMHandler` protocol, with seeded faults on sub-calls.
+"""The demo model, `demo/root` and `demo/sub`, behind the `LMHandler` protocol, and its seeded faults.
 
-Rule-based and deterministic; no language model is involved, and every place that shows one of its runs says so.
+Rule-based and deterministic. No language model is involved, and every place that shows such a run says so.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class _Fault:
 class DemoLMHandler:
     """Answers for both demo models. `fault_rate` (0..1) of the sub-calls are struck, chosen by `fault_seed`.
 
-    A strike is decided by (seed, request hash, occurrence) alone, so a seed repeats bit for bit and all other replies
-    are those of the run without faults. Raises `ConfigError` for a rate outside 0..1.
+    A strike is decided by (seed, request hash, occurrence) alone, so a seed repeats bit for bit and all other
+    replies are those of the run without faults. Raises `ConfigError` for a rate outside 0..1.
     """
 
     def __init__(self, fault_rate: float = 0.0, fault_seed: int = 0) -> None:
@@ -47,7 +47,7 @@ class DemoLMHandler:
         self._seed = fault_seed
 
     async def complete(self, request: Request) -> Completion:
-        """Reply by rule; raises `ModelError("server")` for a struck call of kind error, `bad_request` for other models."""
+        """Reply by rule. Raises `ModelError`: server for a fault of kind error, bad_request for other ids."""
         if not is_demo(request.model):
             raise ModelError("bad_request", f"the demo handler knows {ROOT} and {SUB}, not {request.model}")
         if request.role == "root":

@@ -108,14 +108,15 @@ PAIRS: Final = (
     "from itertools import combinations\n\n"
     + _READ_LABELS
     + """\
-field = re.compile(r'(?im)^[\\W_]*@field@\\w*[ \\t"]*[:=][ \\t"]*([^\\s",;]+)|"@field@\\w*"\\s*:\\s*"?([^\\s",}]+)')
+# "customer: C-1" at the start of a line, or "customer": "C-1" anywhere
+field = re.compile(r'(?im)(?:^[^\\w\\n]*|")@field@\\w*[ \\t"]*[:=][ \\t"]*([^\\s",;}]+)')
 owners = {}
 nameless = 0
 for record, label in zip(records, found):
     who = field.search(record)
     nameless += who is None
     if who and label in @wanted@:
-        owners.setdefault(who[1] or who[2], set()).add(label)
+        owners.setdefault(who[1], set()).add(label)
 pairs = [f"({a}, {b})" for a, b in combinations(sorted(owners), 2)]
 if nameless:
     remarks.append(f"{nameless} of {len(records)} @noun@ name no @field@")
@@ -155,7 +156,10 @@ print(len(result), result[:5])
 LIST: Final = """\
 # pieces overlap a little, so that no value is cut in two
 pieces = [d[i : i + 40_200] for d in documents for i in range(0, len(d), 40_000)]
-prompt = "List every @what@ in the text, one per line, nothing else. Reply NONE if there is none.\\nList: @what@\\nText:"
+prompt = (
+    "List every @what@ in the text, one per line, nothing else. Reply NONE if there is none.\\n"
+    "List: @what@\\nText:"
+)
 replies = llm_batch([prompt] * len(pieces), pieces)
 print(len(pieces), "pieces,", sum(not r for r in replies), "failed,", [str(r)[:80] for r in replies[:3]])
 """
@@ -184,32 +188,32 @@ print(sum(not r for r in replies), "failed,", [str(r)[:80] for r in replies[:3]]
 EXTREME: Final = r"""
 import json, re
 
-MONTHS = ("jan ene", "feb fev", "mar", "apr abr", "may mai", "jun", "jul", "aug ago", "sep set", "oct out", "nov", "dec dic dez")
+MONTHS = "jan=ene feb=fev mar apr=abr may=mai jun jul aug=ago sep=set oct=out nov dec=dic=dez".split()
 DAYS = {"h": 1 / 24, "d": 1, "w": 7, "s": 7, "m": 30, "q": 91, "t": 91, "y": 365, "a": 365}
 
 def size_of(value):
     # something that sorts: a date as yyyymmdd, a duration in days, else the number
     low = value.lower()
     iso = re.search(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})", low)
-    named = re.search(r"(\d{1,2})?\D{0,6}\b([a-zç]{3})[a-zç]*\.?(?: de)?(?: (\d{1,2})\w*,)? (?:de )?(\d{4})", low)
+    named = re.search(
+        r"(\d{1,2})?\D{0,6}\b([a-zç]{3})[a-zç]*\.?(?: de)?(?: (\d{1,2})\w*,)? (?:de )?(\d{4})", low
+    )
     plain = re.search(r"(\d{1,2})[./](\d{1,2})[./](\d{4})", low)
     if iso:
         return int(iso[1]) * 10_000 + int(iso[2]) * 100 + int(iso[3])
     if plain:
         return int(plain[3]) * 10_000 + int(plain[2]) * 100 + int(plain[1])
     if named:
-        month = next((n for n, names in enumerate(MONTHS, 1) if named[2] in names.split()), 0)
+        month = next((n for n, names in enumerate(MONTHS, 1) if named[2] in names.split("=")), 0)
         return int(named[4]) * 10_000 + month * 100 + int(named[1] or named[3] or 0)
     number = re.search(r"\d[\d.,]*", low)
     if not number:
         return None
-    digits = number[0].rstrip(".,")
-    if re.search(r"[.,]\d{1,2}$", digits):
-        whole, cents = digits[:-3].rstrip(".,") if digits[-3] in ".," else digits[:-2], re.split(r"[.,]", digits)[-1]
-        size = float(re.sub(r"[.,]", "", whole) + "." + cents)
-    else:
-        size = float(re.sub(r"[.,]", "", digits))
-    unit = re.search(r"\b(?:day|week|month|year|hour|quarter|d[ií]a|seman|mes|mês|año|ano|hora|trimestre)", low)
+    whole, cents = re.match(r"(.*?)(?:[.,](\d{1,2}))?$", number[0].rstrip(".,")).groups()
+    size = float(re.sub(r"[.,]", "", whole) + "." + (cents or "0"))
+    unit = re.search(
+        r"\b(?:day|week|month|year|hour|quarter|d[ií]a|seman|mes|mês|año|ano|hora|trimestre)", low
+    )
     return size * DAYS[unit[0][0]] if unit else size
 
 sizes, silent, failed, unsure, units = {}, 0, 0, 0, set()
@@ -225,11 +229,8 @@ for document, reply in zip(documents, replies):
     sizes[document.name] = size, value
 best = @pick@((size for size, _ in sizes.values()), default=None)
 winners = [name for name, (size, _) in sizes.items() if size == best]
-remarks = [
-    f"{count} of {len(documents)} {what}"
-    for count, what in ((silent, "documents do not say"), (failed, "sub-calls failed"), (unsure, "values are unsure"))
-    if count
-]
+counted = {"documents do not say": silent, "sub-calls failed": failed, "values are unsure": unsure}
+remarks = [f"{count} of {len(documents)} {what}" for what, count in counted.items() if count]
 if len(units) > 1:
     remarks.append("compared across currencies: " + ", ".join(sorted(units)))
 if len(winners) > 1:
@@ -252,7 +253,8 @@ print(len(pieces), "pieces,", sum(not r for r in replies), "failed")
 SUMMARY_JOIN: Final = """\
 failed = sum(not r for r in replies)
 remarks = [f"{failed} of {len(replies)} sub-calls failed"] if failed else []
-result = "\\n".join(f"{name}: {reply}" for name, reply in zip(names, replies) if reply) or "nothing to summarise"
+lines = [f"{name}: {reply}" for name, reply in zip(names, replies) if reply]
+result = "\\n".join(lines) or "nothing to summarise"
 print(len(result), "characters;", "; ".join(remarks) or "no failure")
 """
 
@@ -266,9 +268,8 @@ print(sum(not r for r in replies), "failed,", [str(r)[:60] for r in replies[:3]]
 """
 
 FILTERED: Final = """\
-result = [
-    d.name for d, r in zip(documents, replies) if r and r.removeprefix("UNSURE:").strip().lower().startswith("yes")
-]
+said = [reply.removeprefix("UNSURE:").strip().lower() if reply else "" for reply in replies]
+result = [document.name for document, word in zip(documents, said) if word.startswith("yes")]
 total = len(result)
 remarks = ["yes and no are decided by shared words only"]
 failed = sum(not r for r in replies)
@@ -318,7 +319,7 @@ LOOKUP: Final = (
     + """\
 question = @question@
 named = @key@
-# a question that names nothing plainly: its rarest word stands for the name, if the corpus is large enough to tell
+# a question that names nothing plainly: its rarest word stands for the name, if there are passages enough
 rare = sorted((len(hits[t]), t) for t in terms if 0 < len(hits[t]) <= passages / 200)
 key = named or (rare[0][1] if rare else "")
 prompts, snippets = [], []

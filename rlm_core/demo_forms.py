@@ -1,18 +1,17 @@
 """The question forms of `demo/root`: each function returns the plan for a question of its form, else None.
 
-A plan holds the cells after the first look. Forms are anchored to the whole question: a question that asks for more
-than a form covers ("... in March") gets no plan rather than the answer to another question.
+A plan holds the cells after the first look. Forms are anchored to the whole question: a question that asks
+for more than a form covers ("... in March") gets no plan rather than the answer to another question.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from rlm_core import demo_cells as cells
 from rlm_core.demo_cells import Raw, fill
-from rlm_core.demo_question import read_question
+from rlm_core.demo_plans import Plan, finish, no_plan
 from rlm_core.demo_words import (
     FUNCTION_WORDS,
     LEXICON,
@@ -21,35 +20,33 @@ from rlm_core.demo_words import (
     group_for_noun,
     label_named,
     language_of,
-    stem,
     tokens,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Cells after the first look, each with a line of prose; `last` is None where the root types the answer itself."""
-
-    steps: tuple[tuple[str, str], ...]
-    last: str | None = None
-
-
 _RECORD_NOUNS: Final = (
-    r"(?:documents?|files?|records?|tickets?|requests?|messages?|contracts?|agreements?|papers?|articles?|studies|entries"
-    r"|reports?|e-?mails|rows?|lines?|documentos?|archivos?|ficheros?|registros?|contratos?|artículos?|mensajes?|solicitudes"
+    r"(?:documents?|files?|records?|tickets?|requests?|messages?|contracts?|agreements?|papers?"
+    r"|articles?|studies|entries"
+    r"|reports?|e-?mails|rows?|lines?|documentos?|archivos?|ficheros?|registros?|contratos?|artículos?"
+    r"|mensajes?|solicitudes"
     r"|líneas?|arquivos?|chamados?|mensagens|artigos?|linhas?)"
 )
 _LINES: Final = r"(?:lines?|l[ií]neas?|linhas?)"
 _DOCUMENTS: Final = r"(?:documents?|files?|documentos?|archivos?|ficheros?|arquivos?)"
 _REST: Final = (  # what may follow a question without changing it
-    r"(?:\s+(?:are there|there are|in total|in all|overall|altogether|exist|hay|existen|existem|há|en total|no total|ao todo"
-    r"|(?:mentioned|named|used|found|stated|listed|that appear|contained|given)?\s*(?:in|from|across|among|of|within|en|de|em|n[oa]s?|d[oa]s?)"
-    r"\s+(?:all\s+|todos\s+|todas\s+)?(?:the|these|this|those|my|our|los|las|el|la|estos|este|esta|os|as|o|a|estes|esses)?\s*"
+    r"(?:\s+(?:are there|there are|in total|in all|overall|altogether|exist|hay|existen|existem|há|en "
+    r"total|no total|ao todo"
+    r"|(?:mentioned|named|used|found|stated|listed|that appear|contained|given)?\s*(?:in|from|across"
+    r"|among|of|within|en|de|em|n[oa]s?|d[oa]s?)"
+    r"\s+(?:all\s+|todos\s+|todas\s+)?(?:the|these|this|those|my|our|los|las|el|la|estos|este|esta|os"
+    r"|as|o|a|estes|esses)?\s*"
     r"(?:whole |entire |server )?(?:"
     + _RECORD_NOUNS[3:-1]
     + r"|corpus|collection|folder|data|text|log|log file|contratos|papers|registro|pasta|carpeta)))*"
 )
-_LABEL_TAIL: Final = r"\s+(?:issues?|problems?|requests?|questions?|matters?|tickets?|complaints?|problemas?|asuntos?|chamados?)$"
+_LABEL_TAIL: Final = (
+    r"\s+(?:issues?|problems?|requests?|questions?|matters?|tickets?|complaints?|problemas?|asuntos?"
+    r"|chamados?)$"
+)
 _ARTICLE: Final = r"^(?:an?|the|one|at least one|un|una|el|la|los|las|um|uma|os|as|o|a)\s+"
 
 
@@ -57,7 +54,10 @@ def plain(question: str) -> str:
     """A question without its marks and its polite or scoping opening."""
     flat = question.strip(" ¿¡?!.\t\n")
     flat = re.sub(r"^(?:please|por favor)\b[, ]*", "", flat, flags=re.I)
-    scope = r"^(?:in total|overall|of|among|across|in|de|entre|en|dos|das)(?: all)?(?: the| these| los| las| os| as)? "
+    scope = (
+        r"^(?:in total|overall|of|among|across|in|de|entre|en|dos|das)(?: all)?(?: the| these| los| las"
+        r"| os| as)? "
+    )
     return re.sub(scope + _RECORD_NOUNS + r",\s*", "", flat, flags=re.I)
 
 
@@ -69,7 +69,7 @@ def _match(patterns: tuple[str, ...], question: str) -> re.Match[str] | None:
 
 
 def _labels(phrase: str, language: str) -> tuple[list[str], list[str], bool] | None:
-    """(labels to choose from, labels wanted, known to the lexicon) for "billing or a bug"; None if it says more."""
+    """(labels to choose from, labels wanted, in the lexicon) for "billing or a bug"; None if it says more."""
     parts = re.split(r"\s*,\s*|\s+(?:or|and|o|ou|y|e|u)\s+", phrase.strip(" '\"").lower())
     parts = [re.sub(_LABEL_TAIL, "", re.sub(_ARTICLE, "", p.strip(" '\""))) for p in parts]
     known = [label_named(p, language) for p in parts]
@@ -81,10 +81,14 @@ def _labels(phrase: str, language: str) -> tuple[list[str], list[str], bool] | N
 
 
 _ABOUT: Final = {
-    "en": r"(?:that |which )?(?:are |were |is )?(?P<neg>not )?(?:(?:mainly |mostly )?about|concern(?:ing)?|regarding|relat(?:e|ing|ed) to|"
-    r"deal(?:ing)? with|classified as|labell?ed(?: as)?|in the category(?: of)?|in category|belong to|fall under)",
-    "es": r"(?:que )?(?P<neg>no )?(?:(?:son|están|hay|tratan|hablan|versan) )*(?:sobre|acerca de|relacionad[oa]s con|de)",
-    "pt": r"(?:que )?(?P<neg>não )?(?:(?:são|estão|há|existem|tratam|falam) )*(?:sobre|a respeito de|relacionad[oa]s (?:com|a)|de|da|do)",
+    "en": r"(?:that |which )?(?:are |were |is )?(?P<neg>not )?(?:(?:mainly |mostly )?about"
+    r"|concern(?:ing)?|regarding|relat(?:e|ing|ed) to|"
+    r"deal(?:ing)? with|classified as|labell?ed(?: as)?|in the category(?: of)?|in category|belong to"
+    r"|fall under)",
+    "es": r"(?:que )?(?P<neg>no )?(?:(?:son|están|hay|tratan|hablan|versan) )*(?:sobre|acerca de"
+    r"|relacionad[oa]s con|de)",
+    "pt": r"(?:que )?(?P<neg>não )?(?:(?:são|estão|há|existem|tratam|falam) )*(?:sobre|a respeito de"
+    r"|relacionad[oa]s (?:com|a)|de|da|do)",
 }
 
 
@@ -92,7 +96,8 @@ def by_label(question: str) -> Plan | None:
     """How many / which records are about LABEL."""
     language = language_of(question)
     opening = {
-        "en": r"(?P<ask>how many|count|which|list|find|what is the number of|number of)(?: of| all)*(?: the| these)?(?: support| customer)? (?P<noun>\w+)(?: are there| there are)?",
+        "en": r"(?P<ask>how many|count|which|list|find|what is the number of|number of)(?: of| all)*(?: "
+        r"the| these)?(?: support| customer)? (?P<noun>\w+)(?: are there| there are)?",
         "es": r"(?P<ask>cu[aá]nt[oa]s|qué|cuáles) (?P<noun>\w+)",
         "pt": r"(?P<ask>quant[oa]s|quais|que) (?P<noun>\w+)",
     }[language]
@@ -111,9 +116,9 @@ def by_label(question: str) -> Plan | None:
     values = {"labels": labels, "wanted": wanted, "noun": Raw(found["noun"].lower()), "unknown": not known}
     first = ("One sub-call per record: which label fits?", fill(cells.LABELS, **values))
     if found["ask"].lower() in ("which", "list", "find", "qué", "cuáles", "quais", "que"):
-        return Plan((first, ("I collect the names.", fill(cells.LABELLED, **values))), _finish("result"))
+        return Plan((first, ("I collect the names.", fill(cells.LABELLED, **values))), finish("result"))
     second = ("I count the labels.", fill(cells.COUNT_LABEL, negated=negated, **values))
-    return Plan((first, second), _finish("total"))
+    return Plan((first, second), finish("total"))
 
 
 def common_label(question: str) -> Plan | None:
@@ -121,11 +126,15 @@ def common_label(question: str) -> Plan | None:
     kinds = r"(?:\w+ )?(?:labels?|categor(?:y|ies)|topics?|themes?|types?|kinds?|subjects?|issues?)"
     found = _match(
         (
-            rf"(?:what|which)(?:'s| is| are)? (?:the )?(?P<sup>most|least) (?:common|frequent) {kinds}(?P<rest>.*)",
-            rf"(?:what|which) {kinds} (?:is|are|occurs|appears)(?: the)? (?P<sup>most|least)(?: common| frequent| often)?(?P<rest>.*)",
+            rf"(?:what|which)(?:'s| is| are)? (?:the )?(?P<sup>most|least) (?:common|frequent) "
+            rf"{kinds}(?P<rest>.*)",
+            rf"(?:what|which) {kinds} (?:is|are|occurs|appears)(?: the)? (?P<sup>most|least)(?: common| "
+            rf"frequent| often)?(?P<rest>.*)",
             r"what are (?P<sup>most)(?P<rest> \w+) about",
-            r"cuál es (?:la|el) (?:categoría|tema|etiqueta|tipo|asunto) (?P<sup>más|menos) (?:común|frecuente)(?P<rest>.*)",
-            r"qual (?:é )?(?:a|o) (?:categoria|tema|rótulo|tipo|assunto) (?P<sup>mais|menos) (?:comum|frequente)(?P<rest>.*)",
+            r"cuál es (?:la|el) (?:categoría|tema|etiqueta|tipo|asunto) (?P<sup>más|menos) (?:común"
+            r"|frecuente)(?P<rest>.*)",
+            r"qual (?:é )?(?:a|o) (?:categoria|tema|rótulo|tipo|assunto) (?P<sup>mais|menos) (?:comum"
+            r"|frequente)(?P<rest>.*)",
         ),
         question,
     )
@@ -151,8 +160,10 @@ def pairs(question: str) -> Plan | None:
     """Pairs of FIELD where both have a record about LABEL."""
     found = _match(
         (
-            r".*\bpairs? of (?P<field>\w+)\b.*\bboth\b.*?\b(?:about|on|regarding|concerning|labell?ed(?: as)?) (?P<label>.+)",
-            r".*\bpairs? of (?P<field>\w+)\b.*\bboth\b.*?\b(?:have|has|sent|opened|wrote) (?:an? |at least one |some )?(?P<label>[\w-]+) tickets?",
+            r".*\bpairs? of (?P<field>\w+)\b.*\bboth\b.*?\b(?:about|on|regarding|concerning"
+            r"|labell?ed(?: as)?) (?P<label>.+)",
+            r".*\bpairs? of (?P<field>\w+)\b.*\bboth\b.*?\b(?:have|has|sent|opened|wrote) (?:an? |at "
+            r"least one |some )?(?P<label>[\w-]+) tickets?",
             r".*\bpares de (?P<field>\w+)\b.*\bamb[oa]s\b.*?\b(?:sobre|de) (?P<label>.+)",
         ),
         question,
@@ -177,7 +188,7 @@ def pairs(question: str) -> Plan | None:
         "field": Raw(field),
     }
     first = ("One sub-call per record: which label fits?", fill(cells.LABELS, **values))
-    return Plan((first, ("I pair those who have one.", fill(cells.PAIRS, **values))), _finish("pairs"))
+    return Plan((first, ("I pair those who have one.", fill(cells.PAIRS, **values))), finish("pairs"))
 
 
 # -- pure code
@@ -187,14 +198,19 @@ def by_text(question: str) -> Plan | None:
     """How many lines / documents / records contain X; which documents contain X; how often X occurs."""
     found = _match(
         (
-            r"(?P<ask>how many|which) (?:of the )?(?P<unit>\w+)(?: (?:in|of) the [\w ]{1,20}?)? (?:do |does )?(?:contain|mention|include|say|have the (?=word|string|text|phrase))s?"
+            r"(?P<ask>how many|which) (?:of the )?(?P<unit>\w+)(?: (?:in|of) the [\w ]{1,20}?)? (?:do "
+            r"|does )?(?:contain|mention|include|say|have the (?=word|string|text|phrase))s?"
             r" (?P<kind>(?:the )?(?:exact )?(?:words?|string|term|phrase|text)? ?)(?P<what>.+)",
-            r"in (?P<ask>how many|which) (?P<unit>\w+) (?:do|does|is) (?P<kind>(?:the )?(?:words?|string|term|phrase|text)? ?)(?P<what>.+?)"
+            r"in (?P<ask>how many|which) (?P<unit>\w+) (?:do|does|is) (?P<kind>(?:the )?(?:words?"
+            r"|string|term|phrase|text)? ?)(?P<what>.+?)"
             r" (?:occur|appear|mentioned)s?",
-            r"(?:how many (?P<unit>times) (?:do|does|is)|how often (?:do|does|is)) (?P<kind>(?:the )?(?:word|string|term|phrase)? ?)(?P<what>.+?)"
+            r"(?:how many (?P<unit>times) (?:do|does|is)|how often (?:do|does|is)) (?P<kind>(?:the "
+            r")?(?:word|string|term|phrase)? ?)(?P<what>.+?)"
             r" (?:occur|appear|mentioned|used)s?" + _REST,
-            r"(?P<ask>cu[aá]nt[oa]s|qué) (?P<unit>\w+) (?:contienen|mencionan|incluyen) (?P<kind>(?:la |el )?(?:palabra|texto|frase)? ?)(?P<what>.+)",
-            r"(?P<ask>quant[oa]s|quais) (?P<unit>\w+) (?:contêm|contem|mencionam|incluem) (?P<kind>(?:a |o )?(?:palavra|texto|frase)? ?)(?P<what>.+)",
+            r"(?P<ask>cu[aá]nt[oa]s|qué) (?P<unit>\w+) (?:contienen|mencionan|incluyen) (?P<kind>(?:la "
+            r"|el )?(?:palabra|texto|frase)? ?)(?P<what>.+)",
+            r"(?P<ask>quant[oa]s|quais) (?P<unit>\w+) (?:contêm|contem|mencionam|incluem) (?P<kind>(?:a "
+            r"|o )?(?:palavra|texto|frase)? ?)(?P<what>.+)",
         ),
         question,
     )
@@ -208,9 +224,9 @@ def by_text(question: str) -> Plan | None:
     asks_which = found.groupdict().get("ask", "") and found["ask"].lower() in ("which", "qué", "quais")
     if asks_which:
         step = ("No sub-call is needed for this.", fill(cells.HOLDING, **values))
-        return Plan((step,), _finish("result", sure=True)) if _unit(unit) != "lines" else no_plan(question)
+        return Plan((step,), finish("result", sure=True)) if _unit(unit) != "lines" else no_plan(question)
     code = fill(cells.COUNT_TEXT[_unit(unit)], **values) + cells.SHOW_TOTAL
-    return Plan((("No sub-call is needed for this: I count in code.", code),), _finish("total", sure=True))
+    return Plan((("No sub-call is needed for this: I count in code.", code),), finish("total", sure=True))
 
 
 def _unit(noun: str) -> str:
@@ -247,7 +263,7 @@ def count_all(question: str) -> Plan | None:
         return None
     code = cells.COUNT_ALL[_unit(found["unit"].lower())]
     return Plan(
-        (("No sub-call is needed for this.", code.lstrip() + cells.SHOW_TOTAL),), _finish("total", sure=True)
+        (("No sub-call is needed for this.", code.lstrip() + cells.SHOW_TOTAL),), finish("total", sure=True)
     )
 
 
@@ -257,23 +273,31 @@ def count_all(question: str) -> Plan | None:
 def listing(question: str) -> Plan | None:
     """List all e-mail addresses, dates, amounts, URLs ..."""
     named = (
-        ("e-mail address", r"e-?mails?(?: address(?:es)?)?|correos?(?: electrónicos?)?|direcciones de correo(?: electrónico)?|endereços de e-?mail"),
+        ("e-mail address",
+            r"e-?mails?(?: address(?:es)?)?|correos?(?: electrónicos?)?|direcciones de correo(?: "
+            r"electrónico)?|endereços de e-?mail"),
         ("date", r"dates|fechas|datas"),
-        ("money amount", r"(?:money |monetary )?amounts?(?: of money)?|prices|importes|montos|precios|valores|preços"),
+        ("money amount", r"(?:monetary )?amounts?(?: of money)?|prices|importes|montos|precios|preços"),
         ("url", r"urls?|links|web addresses|enlaces"),
         ("percentage", r"percentages|porcentajes|porcentagens|percentuais"),
         ("ip address", r"ip addresses|ips|direcciones ip|endereços ip"),
         ("uuid", r"uuids?"),
     )  # fmt: skip
-    verb = r"(?:list|find|extract|give|show|name|collect|what are|which|lista|liste|enumera|extrae|muestra|cuáles son|extraia|mostre|quais são)"
-    between = r"(?: me| us)?(?: all| every| todos| todas| toda| todo)?(?: of)?(?: the| los| las| os| as)?(?: different| distinct| unique| contact| customer)*"
+    verb = (
+        r"(?:list|find|extract|give|show|name|collect|what are|which|lista|liste|enumera|extrae|muestra"
+        r"|cuáles son|extraia|mostre|quais são)"
+    )
+    between = (
+        r"(?: me| us)?(?: all| every| todos| todas| toda| todo)?(?: of)?(?: the| los| las| os| as)?(?: "
+        r"different| distinct| unique| contact| customer)*"
+    )
     for what, names in named:
         if _match((rf"{verb}{between} (?:{names})(?: (?:are|appear|there are))?{_REST}",), question):
             steps = (
                 (f"Every {what}: one sub-call per document.", fill(cells.LIST, what=Raw(what))),
                 ("I unite the lists.", fill(cells.LIST_UNION)),
             )
-            return Plan(steps, _finish("result"))
+            return Plan(steps, finish("result"))
     return None
 
 
@@ -294,9 +318,12 @@ def extreme(question: str) -> Plan | None:
     superlative = rf"(?P<sup>{_MOST}|{_FEWEST})"
     found = _match(
         (
-            rf"(?:which|what) (?P<noun>\w+) (?:has|have|had|with|is|was|carries|sets|names|gives|states|allows)(?: the)? {superlative}(?: (?P<field>.+?))?{_REST}",
-            rf"what(?:'s| is| was) the {superlative} (?P<field>.+?) (?:among|across|of all|in all|of any|in any)(?: all)?(?: of)?(?: the)? {_RECORD_NOUNS}",
-            rf"(?:qué|cuál) (?P<noun>\w+) (?:tiene|fija|es)(?: el| la)? {superlative}(?: (?P<field>.+?))?{_REST}",
+            rf"(?:which|what) (?P<noun>\w+) (?:has|have|had|with|is|was|carries|sets|names|gives|states"
+            rf"|allows)(?: the)? {superlative}(?: (?P<field>.+?))?{_REST}",
+            rf"what(?:'s| is| was) the {superlative} (?P<field>.+?) (?:among|across|of all|in all|of "
+            rf"any|in any)(?: all)?(?: of)?(?: the)? {_RECORD_NOUNS}",
+            rf"(?:qué|cuál) (?P<noun>\w+) (?:tiene|fija|es)(?: el| la)? {superlative}(?: "
+            rf"(?P<field>.+?))?{_REST}",
             rf"(?:qué|cuál) (?P<noun>\w+) tiene (?:el |la )?(?P<field>.+?) {superlative}{_REST}",
             rf"cuál es el (?P<noun>\w+) con (?:el |la )?(?P<field>.+?) {superlative}{_REST}",
             rf"qual (?P<noun>\w+) (?:tem|possui|é)(?: o| a)? {superlative}(?: (?P<field>.+?))?{_REST}",
@@ -326,7 +353,7 @@ def _is_record(noun: str | None) -> bool:
 
 
 def _field(field: str | None, superlative: str) -> str | None:
-    """The field to ask for; "the cheapest" means the price, "the oldest" the date; None if it says too much."""
+    """The field to ask for; "the cheapest" means the price, "the oldest" the date; None: it says too much."""
     if field is None:
         if re.search(r"expensive|cheap|car[oa]$|barat[oa]$", superlative):
             return "fee"
@@ -347,7 +374,8 @@ def by_predicate(question: str) -> Plan | None:
     found = _match(
         (
             rf"(?P<ask>which|how many)(?: of the)? (?P<noun>{_RECORD_NOUNS}) (?P<predicate>.+)",
-            rf"(?P<ask>qué|cuáles|cu[aá]nt[oa]s|quais|quant[oa]s) (?P<noun>{_RECORD_NOUNS}) (?P<predicate>.+)",
+            rf"(?P<ask>qué|cuáles|cu[aá]nt[oa]s|quais|quant[oa]s) (?P<noun>{_RECORD_NOUNS}) "
+            rf"(?P<predicate>.+)",
         ),
         question,
     )
@@ -369,91 +397,19 @@ def by_predicate(question: str) -> Plan | None:
         ("Yes or no, one sub-call per document.", fill(cells.FILTER, predicate=predicate)),
         ("I collect the documents that say yes.", fill(cells.FILTERED)),
     )
-    return Plan(steps, _finish("total" if counts else "result"))
+    return Plan(steps, finish("total" if counts else "result"))
 
 
 def summary(question: str) -> Plan | None:
     """Summarise the documents."""
-    opens = r"(?:summari[sz]e\b|(?:give|write|provide)\b.{0,12}\bsummary\b|what (?:is|are) (?:this|the|these) \w+ about|resume\b|resumir\b|resuma\b|(?:haz|faça)\b.{0,6}\bresum)"
+    opens = (
+        r"(?:summari[sz]e\b|(?:give|write|provide)\b.{0,12}\bsummary\b|what (?:is|are) (?:this|the"
+        r"|these) \w+ about|resume\b|resumir\b|resuma\b|(?:haz|faça)\b.{0,6}\bresum)"
+    )
     if not re.match(opens, question, re.I):
         return None
     steps = (
         ("One summary per document.", cells.SUMMARISE),
         ("I put them together.", cells.SUMMARY_JOIN),
     )
-    return Plan(steps, _finish("result"))
-
-
-# -- passages
-
-
-def lookup(question: str) -> Plan | None:
-    """What / who / when / where ...: the closest passages are asked; the root types the value that comes back."""
-    asks = (
-        r"\b(?:what(?:'s)?|which|who|whose|whom|when|where|how (?:many|much|long)|qué|cuál(?:es)?|quién|cu[aá]ndo|dónde"
-        r"|cu[aá]nt[oa]s?|qual|quais|quem|quando|onde|quant[oa]s?)\b"
-    )
-    wants = (
-        r"(?:find|give|tell|state|name|return|report|identify|provide|look|retrieve|locate|extract|show|get|i need"
-        r"|i want|looking for|like to know|dime|indica|encuentra|busca|diga|informe|encontre|indique)\b"
-    )
-    polite = r"^(?:please|por favor|(?:can|could|would|will) you(?: please)?)\b[, ]*"
-    opening = re.sub(polite, "", question.lstrip(" ¿¡\"'"), flags=re.I)
-    if re.match(r"(?:why|how come|por qu[eé])\b", opening, re.I):
-        return None
-    noun_phrase = re.match(r"(?:the|el|la|o|a) .+ (?:of|for|de|do|da|del) ", opening, re.I)
-    if not re.search(asks, question, re.I) and not re.match(wants, opening, re.I) and not noun_phrase:
-        return None
-    terms, weight, key = _terms(question)
-    if not terms:
-        return None
-    first = fill(cells.LOOKUP, terms=terms, weight=weight, question=question, key=" ".join(key))
-    steps = (
-        ("I look for the closest passages and ask about those.", first),
-        ("I compare the replies.", cells.LOOKUP_BEST),
-    )
-    return Plan(steps)
-
-
-def no_plan(question: str) -> Plan:
-    """No form fits: say so, and show the closest passage."""
-    terms, weight, _ = _terms(question)
-    return Plan(
-        (
-            (
-                "I have no plan for this question; I look for the closest passage.",
-                fill(cells.CLOSEST, terms=terms, weight=weight),
-            ),
-        )
-    )
-
-
-def _terms(question: str) -> tuple[dict[str, str], dict[str, int], tuple[str, ...]]:
-    """(word -> pattern, weights above 1, key) of a question, for the passage search."""
-    asked = read_question(question)
-    terms: dict[str, str] = {}
-    weight: dict[str, int] = {}
-    named = asked.key or asked.words
-    for phrase in (named[i : i + 2] for i in range(len(named) - 1)):
-        if phrase:
-            terms[" ".join(phrase)] = r"[\W_]*".join(map(_spelled, phrase))
-            weight[" ".join(phrase)] = 3 if asked.key else 1
-    for word in (*asked.key, *asked.words):
-        if len(word) > 1:
-            terms[word] = _spelled(stem(word)) if len(word) > 3 else rf"(?<![^\W_]){word}(?![^\W_])"
-            if word in asked.key:
-                weight[word] = 2
-    for word in asked.key:
-        for part in tokens(word) if "-" in word else ():
-            terms.setdefault(part, re.escape(part)) if len(part) > 2 else None
-    return terms, {t: w for t, w in weight.items() if w > 1}, asked.key
-
-
-def _spelled(word: str) -> str:
-    """A pattern for a word; a compound may be spelled with any separator or none."""
-    return r"[\W_]*".join(re.escape(part) for part in tokens(word))
-
-
-def _finish(name: str, *, sure: bool = False) -> str:
-    """The last cell that hands over a variable; with remarks it marks the answer."""
-    return f'FINAL_VAR("{name}")' if sure else fill(cells.FINISH, name=Raw(name), quoted=name)
+    return Plan(steps, finish("result"))

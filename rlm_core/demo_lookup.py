@@ -1,4 +1,4 @@
-"""How `demo/sub` looks a question up in a text: statements, the name asked for, the best sentence, its value."""
+"""How `demo/sub` looks a question up in a text: statements, the name asked for, the sentence, a value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
 
 def answer_in(text: str, asked: Asked, document: str = "") -> Found | None:
-    """What the text says to a question; None if it says nothing. `document` names and heads the text's document."""
+    """What the text says to a question, or None. `document` is the name and head of the text's document."""
     lines = sentences(text)
     found = _best(asked, asked.key, lines)
     about = asked.key and _key_span(document, asked.key)
@@ -89,7 +89,7 @@ def _weigh(asked: Asked, key: tuple[str, ...], lines: list[str], number: int) ->
 
 
 def share_of(words: tuple[str, ...], line: str) -> float:
-    """The share of the asked words that a sentence holds, longer words counting more; 1.0 if none is asked."""
+    """The share of the asked words that a sentence holds, long ones counting more; 1.0 if there are none."""
     weights = {w: min(len(w), 8) for w in words}
     held = sum(n for w, n in weights.items() if _word_pattern(w).search(line))
     return held / sum(weights.values()) if words else 1.0
@@ -239,7 +239,7 @@ def _is_code(word: str) -> bool:
 
 
 def _clause(line: str, start: int, end: int) -> str:
-    """The part of a line around [start, end) that belongs together: inside its quotes, without program text."""
+    """The part of a line around [start, end) that belongs together: inside quotes, without program text."""
     line, start, end = _inside_quotes(line, start, end)
     left, right = 0, len(line)
     for word in re.finditer(r"\S+", line):

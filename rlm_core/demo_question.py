@@ -1,7 +1,7 @@
-"""How the demo model reads a lookup question: what is asked for, of what, and what type of value would answer it.
+"""How the demo model reads a lookup question: what is asked for, of what, and which type of value answers it.
 
-No grammar: prepositions, determiners and marked names (quoted, hyphenated, with digits) in English, Spanish and
-Portuguese. What cannot be placed still counts as a word to look for.
+No grammar: prepositions, determiners and marked names (quoted, hyphenated, with digits) in English, Spanish
+and Portuguese. What cannot be placed still counts as a word to look for.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rlm_core.demo_words import EMPTY_WORDS, content_words, tokens, word_set
 
 CONTAINERS: Final = word_set(  # places every answer is in, and units: they name nothing
     """
-    text texts corpus document documents file files source sources folder contract agreement codebase code library
-    passage context collection below above provided given directory repository module modules haystack config configuration
-    euros eur dollars usd days months years percent total full
-    texto textos documento documentos archivo archivos fichero ficheros carpeta contrato biblioteca arquivo arquivos
-    pasta reais
+    text texts corpus document documents file files source sources folder contract agreement codebase code
+    library passage context collection below above provided given directory repository module modules haystack
+    config configuration euros eur dollars usd days months years percent total full
+    texto textos documento documentos archivo archivos fichero ficheros carpeta contrato biblioteca arquivo
+    arquivos pasta reais
     """
 )
 _EMPTY_HEADS: Final = word_set(
@@ -36,9 +36,9 @@ _DETERMINERS: Final = "the|this|that|our|its|el|la|los|las|este|esta|os|um|uma|u
 _WH_AHEAD: Final = r"(?:what|which|whom|whose|qué|que|cuál|qual|quem|where|when)\b"
 _TRAILING_VERBS: Final = word_set(
     """
-    expire expires begin begins start starts end ends leave leaves cost costs have has hold holds use uses weigh
-    weighs need needs take takes arrive arrives open opens close closes run runs go goes stand stands get gets
-    require requires contain contains carry carries show shows
+    expire expires begin begins start starts end ends leave leaves cost costs have has hold holds use uses
+    weigh weighs need needs take takes arrive arrives open opens close closes run runs go goes stand stands
+    get gets require requires contain contains carry carries show shows
     vence empieza termina cuesta tiene usa necesita abre cierra começa custa tem precisa fecha
     """
 )
@@ -65,8 +65,9 @@ _KINDS: Final = (  # the kind of value a head noun asks for
 class Asked:
     """A lookup question as the demo model reads it.
 
-    `key` are the words that say *of what* ("north", "archive"), which must stand together in the text, a compound
-    ("blue-harbor") as one word; `words` those that say *what* ("access", "code"); `nouns` are those of the words that the value itself goes by ("code").
+    `key` are the words that say *of what* ("north", "archive"), which must stand together in the text, a
+    compound ("blue-harbor") as one word; `words` those that say *what* ("access", "code"); `nouns` are those
+    of the words that the value itself goes by ("code").
     `kind` is the type of the wanted value, "any" for any.
     """
 
@@ -83,7 +84,7 @@ def read_question(question: str) -> Asked:
     question = asking_sentence(question)
     head, key = _split_key(question)
     taken = {*key, *(t for w in key for t in tokens(w))}
-    strong = [w for w in content_words(head) if w not in taken and w not in EMPTY_WORDS]
+    strong = [w for w in content_words(head) if w not in taken | EMPTY_WORDS | _TRAILING_VERBS]
     return Asked(
         question, _kind(question, tokens(head)), tuple(key), tuple(dict.fromkeys(strong)), _nouns(head)
     )
@@ -131,7 +132,7 @@ def _split_key(question: str) -> tuple[str, list[str]]:
 
 
 def _last_tail(question: str) -> tuple[str, str]:
-    """The part after the last preposition that names something, and all before it; ("all", "") without one."""
+    """(all before it, the part after the last preposition that names something); ("all", "") without one."""
     end = len(question)
     for place in reversed(list(re.finditer(rf"(?<![\w-])(?:{_PREPOSITIONS})\s+", question, re.I))):
         tail = question[place.end() : end]
@@ -145,7 +146,7 @@ def _last_tail(question: str) -> tuple[str, str]:
 
 
 def _narrow(tail: str) -> list[str]:
-    """The naming words of a tail: its marked names, else what follows the last determiner, less empty heads."""
+    """The naming words of a tail: its marked names, else what follows the last determiner."""
     marked = _marked(tail)
     if marked:
         return marked
@@ -159,7 +160,7 @@ def _narrow(tail: str) -> list[str]:
 
 
 def _noun_after_verb(question: str) -> tuple[str, list[str]]:
-    """What password opens [the copper gate]: the noun after the last determiner, unless it is all there is."""
+    """What password opens [the copper gate]: the noun after the last determiner, unless that is all."""
     flat = question.rstrip(" ?.")
     found = list(re.finditer(r"(?<!\w)(?:the|our|el|la|los|las|os|as|o|a)\s+", flat, re.I))
     if not found:

@@ -1,8 +1,9 @@
 """`demo/root`: writes the cells of a run by rule, from the question alone. No language model is involved.
 
-It is stateless in (question, number of its earlier replies, last output) and never sees the corpus. Turn 0 explores;
-then come the cells of the first plan whose question form fits; the last one ends the run. For some forms the last cell
-hands over a variable, for others the root reads the answer from the output and types it into the cell.
+It is stateless in (question, number of its earlier replies, last output) and never sees the corpus. Turn 0
+explores; then come the cells of the first plan whose question form fits; the last one ends the run. For some
+forms the last cell hands over a variable, for others the root reads the answer from the output and types it
+into the cell.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from typing import Final
 
 from rlm_core import demo_cells as cells
 from rlm_core import demo_forms as forms
+from rlm_core import demo_plans as plans
 from rlm_core import prompts
 from rlm_core.demo_question import asking_sentence
 from rlm_core.lm_handler import Message
 
 _BROKEN: Final = "The demo model could not finish: its cells printed no answer."
 _FORMS: Final = (
-    forms.pairs, forms.by_label, forms.common_label, forms.by_text, forms.count_all, forms.listing, forms.extreme,
-    forms.by_predicate, forms.summary,
+    forms.pairs, forms.by_label, forms.common_label, forms.by_text, forms.count_all, forms.listing,
+    forms.extreme, forms.by_predicate, forms.summary,
 )  # fmt: skip
 
 
@@ -46,12 +48,12 @@ def reply(messages: Sequence[Message]) -> str:
     return _turn("The output says it; I type it in.", _typed(output))
 
 
-def plan_for(question: str) -> forms.Plan:
+def plan_for(question: str) -> plans.Plan:
     """The plan of the first question form that fits; the last resort shows the closest passage."""
     asked = asking_sentence(question)
     flat = forms.plain(asked)
-    plans = (form(flat) for form in _FORMS)
-    return next((p for p in plans if p is not None), None) or forms.lookup(asked) or forms.no_plan(asked)
+    fitting = (plan for form in _FORMS if (plan := form(flat)) is not None)
+    return next(fitting, None) or plans.lookup(asked) or plans.no_plan(asked)
 
 
 def _turn(prose: str, code: str) -> str:

@@ -1,7 +1,7 @@
 """`demo/sub`: answers sub-prompts by rules. Labels by lexicon, values by patterns, sentences by shared words.
 
-It replies short and in fixed forms: a label; `value | "sentence"`; `NONE`; items one per line. What the wording does
-not make plain starts with `UNSURE: `. No language model is involved.
+It replies short and in fixed forms: a label; `value | "sentence"`; `NONE`; items one per line. What the
+wording does not make plain starts with `UNSURE: `. No language model is involved.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def labels_of(prompt: str) -> list[str]:
 
 
 def _take_apart(prompt: str) -> _Prompt:
-    """Instruction, marked lines and text: by a line `Text:`, else by the first blank line, else by the first colon."""
+    """Instruction, marked lines and text: parted by a line `Text:`, a blank line or a colon."""
     marked = re.search(r"^Text:[ \t]*(?:\n|$)", prompt, re.M)
     if marked:
         head, text = prompt[: marked.start()], prompt[marked.end() :]

@@ -1,7 +1,7 @@
 """Typed values in a text, as the demo model recognises them: pattern matching, nothing else.
 
-`values_in` finds every value with its kind; `choose` picks the one that a sentence most likely states about the
-words asked for.
+`values_in` finds every value with its kind; `choose` picks the one that a sentence most likely states about
+the words asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _MONTH: Final = (
 )
 _AMOUNT: Final = r"\d+(?:[.,' ]\d{3})*(?:[.,]\d+)?"
 _UNIT: Final = (
-    r"(?:second|minute|hour|day|week|month|quarter|year|segundo|minuto|hora|día|semana|mes|año|trimestre|dia|mês|ano)"
+    r"(?:second|minute|hour|day|week|month|quarter|year|segundo|minuto|hora|día|semana|mes|año"
+    r"|trimestre|dia|mês|ano)"
     r"(?:e?s)?|meses"
 )
 PATTERNS: Final[dict[str, str]] = {  # in order: the first that covers a place has it
@@ -32,8 +33,10 @@ PATTERNS: Final[dict[str, str]] = {  # in order: the first that covers a place h
     "date": rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}\b|\b\d{{4}}/\d{{2}}/\d{{2}}\b"
     rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)?(?: de)? {_MONTH}\.?,?(?: de| of)? \d{{4}}\b"
     rf"|\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b",
-    "money": rf"(?:\b(?:EUR|USD|GBP|CHF|BRL|MXN|JPY|CAD|AUD|US\$|R\$)|[$€£¥])\s?{_AMOUNT}(?:\s?(?:million|thousand|bn|m|k)\b)?"
-    rf"|\b{_AMOUNT}\s?(?:million |thousand )?(?:EUR|USD|GBP|CHF|BRL|MXN|euros?|dollars?|pounds|pesos|reais|[€£])(?!\w)",
+    "money": rf"(?:\b(?:EUR|USD|GBP|CHF|BRL|MXN|JPY|CAD|AUD|US\$|R\$)|[$€£¥])\s?{_AMOUNT}(?:\s?(?:million"
+    rf"|thousand|bn|m|k)\b)?"
+    rf"|\b{_AMOUNT}\s?(?:million |thousand )?(?:EUR|USD|GBP|CHF|BRL|MXN|euros?|dollars?|pounds|pesos"
+    rf"|reais|[€£])(?!\w)",
     "percent": r"\b\d+(?:[.,]\d+)?\s?(?:%|percent\b|per cent\b|por ciento\b|por cento\b)",
     "time": r"\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?:\s?[ap]m\b)?|\b(?:1[0-2]|\d)\s?[ap]m\b",
     "duration": rf"\b(?:[a-z]+ \(\d+\)|\d+(?:[.,]\d+)?)[ -](?:calendar |business |full )?(?:{_UNIT})\b",
@@ -44,13 +47,15 @@ PATTERNS: Final[dict[str, str]] = {  # in order: the first that covers a place h
 STRONG: Final = word_set("email url uuid ip date money percent time code number quoted")
 # What may stand right before a value that is being told.
 _VERBS: Final = (
-    r"\b(?:is|was|are|were|be|reads|equals|equal to|set to|changed to|stands at|says|answers to|becomes|became"
+    r"\b(?:is|was|are|were|be|reads|equals|equal to|set to|changed to|stands at|says|answers to|becomes"
+    r"|became"
     r"|es|era|fue|son|é|foi|são)(?: (?:now|currently|exactly|simply|still|ahora|agora|exatamente))?"
     r"(?: (?:assigned|given|called|named))?|\b(?:assigned|called|named)"
 )
 _TELLS: Final = rf"(?:{_VERBS})\W{{0,4}}$|" r"(?:[=:→—–]|->|=>|\s-)\W{0,4}$"
 _HINTS: Final = (
-    r"\b(?:to|as|on|enter|use|uses|type|holds|takes|carries|with|by|under|the|word|value|number|named|called|has|have"
+    r"\b(?:to|as|on|enter|use|uses|type|holds|takes|carries|with|by|under|the|word|value|number|named"
+    r"|called|has|have"
     r"|shows|gives|receives|keeps|con|com|tiene|tem|usa|use)\W{1,3}$"
 )
 _FOLLOWS: Final = r"^\W{0,3}\s(?:is|was|are|were|has been|opens|unlocks|belongs|es|fue|é|foi)\b"
@@ -70,8 +75,8 @@ class Value:
 class Wanted:
     """What to look for in a sentence.
 
-    `kind` is the type of value, `near` the words that say what ("access", "code"), `nouns` those of them that stand
-    for the value itself ("code"), `never` all words of the question: no value holds one.
+    `kind` is the type of value, `near` the words that say what ("access", "code"), `nouns` those of them that
+    stand for the value itself ("code"), `never` all words of the question: no value holds one.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """What the demo model knows about language: its lexicon of labels, function words and stems.
 
-Everything the demo model can recognise stands here in plain dictionaries, so that a reader can see why it answered as
-it did. English, Spanish and Portuguese; nothing else.
+Everything the demo model can recognise stands here in plain dictionaries, so that a reader can see why it
+answered as it did. English, Spanish and Portuguese; nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ OTHER: Final = "other"
 LEXICON: Final[dict[str, dict[str, str]]] = {
     "tickets:en": {
         "billing": "billing billed bill invoice charge refund payment overcharge receipt vat",
-        "login": "login log-in sign-in signing-in password locked-out two-factor authenticat credential passcode",
+        "login": "login log-in sign-in signing-in password locked-out two-factor authenticat credential "
+        "passcode",
         "shipping": "shipping shipped shipment parcel delivery deliver courier package tracking warehouse",
         "bug": "bug crash error freeze exception stack-trace glitch broken",
         "feature": "feature suggest wish roadmap enhancement would-love",
@@ -72,31 +73,32 @@ _ALIASES: Final = {
     "soil": "soils",
 }
 _GROUP_NOUNS: Final = {
-    "tickets": "ticket request message complaint case chamado mensage solicita solicitud mensaje tique incidencia",
+    "tickets": "ticket request message complaint case chamado mensage solicita solicitud mensaje tique "
+    "incidencia",
     "papers": "paper article abstract study studies",
 }
 
 FUNCTION_WORDS: Final = word_set(
     """
     a an the this that these those our their your its his her my any some each every all
-    is are was were be been being am do does did done has have had will would can could shall should may might must
-    of for to in on at by from with without within into onto under over behind inside between among across about as
-    per and or but not no nor so than then there here it he she they we you i me us them
+    is are was were be been being am do does did done has have had will would can could shall should may might
+    must of for to in on at by from with without within into onto under over behind inside between among
+    across about as per and or but not no nor so than then there here it he she they we you i me us them
     who whom whose which what when where why how much many
     according please tell give find state know show say says return report let
-    el la los las un una unos unas lo al del de en con sin por para entre sobre según y o pero es son fue era fueron
-    ser está están se le su sus que qué cuál cuáles quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo hay
-    ha han tiene
-    os uma um uns umas ao aos à às da do das dos na nos nas em com sem pelo pela e ou é são foi eram qual quais
-    quem quando quanto quanta quantos quantas onde como há tem têm tinha
+    el la los las un una unos unas lo al del de en con sin por para entre sobre según y o pero es son fue era
+    fueron ser está están se le su sus que qué cuál cuáles quién quiénes cuándo cuánto cuánta cuántos cuántas
+    dónde cómo hay ha han tiene
+    os uma um uns umas ao aos à às da do das dos na nos nas em com sem pelo pela e ou é são foi eram qual
+    quais quem quando quanto quanta quantos quantas onde como há tem têm tinha
     """
 )
 # Words that ask without naming anything: they weigh nothing.
 EMPTY_WORDS: Final = word_set(
     """
     value special assigned given exact exactly current currently following called named set stored mentioned
-    provided stated listed recorded registered associated linked belong belongs kept used noted written corresponding
-    appear appears
+    provided stated listed recorded registered associated linked belong belongs kept used noted written
+    corresponding appear appears
     valor especial asignado asignó dado exacto actual guardado mencionado registrado corresponde
     atribuído atribuiu exato atual
     """

@@ -4,8 +4,8 @@
     python sample_data/generate.py --out DIR --seed 7 --only tickets --oblique 0.2 --count 50
     python sample_data/generate.py needle --into COPY_OF_FOLDER --seed 7
 
-Each corpus becomes a folder of DIR, its questions DIR/questions.json. The same seed gives the same bytes. Standard
-library only.
+Each corpus becomes a folder of DIR, its questions DIR/questions.json. The same seed gives the same bytes.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def makers(oblique: float, count: int | None) -> dict[str, Callable[[int], Corpu
 def write(corpora: Sequence[Corpus], out: Path) -> list[dict[str, object]]:
     """Write corpora and questions.json under `out`; returns the questions.
 
-    Folders made by an earlier run are replaced. Raises `SystemExit` where a folder of that name is somebody else's.
+    Folders made by an earlier run are replaced. Raises `SystemExit` where a folder of that name is somebody
+    else's.
     """
     made_here = (out / "questions.json").exists()
     for corpus in corpora:

@@ -1,4 +1,4 @@
-"""A small code repository: a package that computes parcel tariffs, its tests, a README and a configuration."""
+"""A small code repository: a package that computes parcel tariffs, its checks, README and settings."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from typing import Any
 class Question:
     """A question over one corpus with its gold answer.
 
-    `kind` is the question form (lookup, count_label, most_common, pairs, count_text, count, list, extreme, filter,
-    summarise, open); `answer_type` is number, label, text, list or none (no exact gold). `sub_calls` is the number of
-    sub-calls the demo model makes, None where it is not fixed.
+    `kind` is the question form (lookup, count_label, most_common, pairs, count_text, count, list, extreme,
+    filter, summarise, open); `answer_type` is number, label, text, list or none (no exact gold). `sub_calls`
+    is the number of sub-calls the demo model makes, None where it is not fixed.
     """
 
     corpus: str
@@ -29,7 +29,7 @@ class Question:
 
 @dataclass(slots=True)
 class Corpus:
-    """A named set of files (relative path -> text), files that belong beside its folder, and its questions."""
+    """A named set of files (relative path -> text), files beside its folder, and its questions."""
 
     name: str
     files: dict[str, str]

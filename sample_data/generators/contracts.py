@@ -39,11 +39,13 @@ DEVIATIONS = (
     "## 7. Price review\nThe provider may review its prices once a year by at most four percent.",
     "## 7. Data\nAll client data is erased sixty days after the end of this agreement.",
 )
+DESKS = ("legal", "notices", "contracts")
+HOSTS = ("alder", "birch", "cedar", "maple")
 OTHER_LAW = "The law of the client's seat applies, and its courts decide."
 
 
 def contracts(seed: int, count: int = 30) -> Corpus:
-    """Contracts with a fee, notice period, effective date, liability cap, e-mail and renewal; some deviate."""
+    """Contracts with a fee, notice period, effective date, liability cap, e-mail, renewal; some deviate."""
     rng = rng_for(seed, "contracts")
     corpus = Corpus("contracts", {})
     rows = _rows(rng, count)
@@ -74,7 +76,9 @@ def contracts(seed: int, count: int = 30) -> Corpus:
 
 
 def _rows(rng: random.Random, count: int) -> list[dict[str, object]]:
-    """The values of each contract; fees, caps and dates are all different, so that each extreme is one contract."""
+    """The values of each contract; fees, caps and dates are all different, so that each extreme is one
+    contract.
+    """
     fees = rng.sample(range(12_000, 480_000, 500), count)
     caps = rng.sample(range(50_000, 2_000_000, 5_000), count)
     starts: list[str] = []
@@ -93,7 +97,7 @@ def _rows(rng: random.Random, count: int) -> list[dict[str, object]]:
             "due": rng.choice((14, 30, 30, 30, 45, 60)),
             "notice": rng.choice((30, 60, 90, 90, 90, 120, 180)),
             "cap": caps[number],
-            "email": f"{rng.choice(('legal', 'notices', 'contracts'))}.{number + 1:02}@{rng.choice(('alder', 'birch', 'cedar', 'maple'))}.example",
+            "email": f"{rng.choice(DESKS)}.{number + 1:02}@{rng.choice(HOSTS)}.example",
         }
         for number in range(count)
     ]

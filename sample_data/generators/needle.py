@@ -74,12 +74,20 @@ WORDINGS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (
         ("number", "code", "word", "uuid"),
         "What is the access code for the {k}?",
-        ("The access code for the {k} is {v}.", "Access code of the {k}: {v}", "To open the {k}, use access code {v}."),
+        (
+            "The access code for the {k} is {v}.",
+            "Access code of the {k}: {v}",
+            "To open the {k}, use access code {v}.",
+        ),
     ),
     (
         ("number", "code", "word", "amount"),
         "Which value was assigned to the {c} setting?",
-        ("The {c} setting was assigned the value {v}.", "{c} = {v}", "The value {v} was assigned to the {c} setting."),
+        (
+            "The {c} setting was assigned the value {v}.",
+            "{c} = {v}",
+            "The value {v} was assigned to the {c} setting.",
+        ),
     ),
     (
         ("number",),
@@ -156,19 +164,32 @@ def _paragraph(rng: random.Random) -> str:
         "an empty school",
         "the river bend",
     )
-    sights = ("two boats lay upside down", "somebody was mending a net", "the paint had come off the doors",
-              "a dog watched us pass", "bread was cooling in a window", "the clock had stopped")  # fmt: skip
-    moods = ("It rained a little.", "We rested for an hour.", "Nobody spoke for a while.", "The road went on uphill.",
-             "Later the wind turned.", "We asked for the way and were sent back.")  # fmt: skip
+    sights = (
+        "two boats lay upside down",
+        "somebody was mending a net",
+        "the paint had come off the doors",
+        "a dog watched us pass",
+        "bread was cooling in a window",
+        "the clock had stopped",
+    )
+    moods = (
+        "It rained a little.",
+        "We rested for an hour.",
+        "Nobody spoke for a while.",
+        "The road went on uphill.",
+        "Later the wind turned.",
+        "We asked for the way and were sent back.",
+    )
     sentences = [f"Beyond {rng.choice(places)} {rng.choice(sights)}." for _ in range(rng.randint(2, 4))]
     return " ".join([*sentences, *rng.sample(moods, 2)])
 
 
 def hide(folder: Path, seed: int) -> Question:
-    """Write one needle into a file of `folder` (a copy you made); the question's `note` is the file's path in it.
+    """Write one needle into a file of `folder` (a copy you made); the question's `note` is the file's path in
+    it.
 
-    In Python files it becomes a comment, so that they still parse. Raises `SystemExit` with one sentence if the folder
-    holds no UTF-8 text file.
+    In Python files it becomes a comment, so that they still parse. Raises `SystemExit` with one sentence if
+    the folder holds no UTF-8 text file.
     """
     rng = rng_for(seed, "hide")
     files = sorted(p for p in folder.rglob("*") if p.is_file() and _text(p))

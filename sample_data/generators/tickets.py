@@ -142,7 +142,7 @@ PORTUGUESE_NEUTRAL = (
 
 
 def tickets(seed: int, count: int = 200, oblique: float = 0.0) -> Corpus:
-    """`count` English tickets, a share of them obliquely worded; the gold is what they are about either way."""
+    """`count` English tickets, a share of them obliquely worded; the gold is what each is about."""
     rng = rng_for(seed, "tickets")
     labels = labels_with_one_winner(rng, list(OBVIOUS), count)
     veiled = set(rng.sample(range(count), round(oblique * count)))
