@@ -83,6 +83,14 @@ def install(folder: Path) -> Path:
     return venv
 
 
+def gold(samples: Path) -> dict[str, Any]:
+    """The question of the demo, with its gold answer, from the installed sample data."""
+    questions = json.loads((samples / "questions.json").read_text("utf-8"))
+    wanted = ("tickets", bootstrap.QUESTION)
+    (found,) = (entry for entry in questions if (entry["corpus"], entry["question"]) == wanted)
+    return dict(found)
+
+
 def main() -> None:
     """Exit with a sentence when the installed program does not give the gold answer."""
     with tempfile.TemporaryDirectory() as name:
@@ -94,18 +102,21 @@ def main() -> None:
         kept = {key: os.environ[key] for key in ("LANG", "LC_ALL", "TMPDIR") if key in os.environ}
         environ = {**kept, "HOME": str(home), "PATH": os.defpath}
         samples = venv / "share" / "rlmscope" / "sample_data"
-        program = bootstrap.program(venv, "rlmscope")
+        program, question = bootstrap.program(venv, "rlmscope"), gold(samples)
         command = [
             program,
             "ask",
-            bootstrap.QUESTION,
+            question["question"],
             samples / "tickets",
             "--json",
             "--home",
             folder / "runs",
         ]
         told = json.loads(run(*command, cwd=elsewhere, env=environ))
-        print(f"wheel: {told['answer']!r} with {told['sub_calls']} sub-calls")
+        for key in ("answer", "sub_calls"):
+            if str(told[key]) != str(question[key]):
+                sys.exit(f"the wheel gives {key} {told[key]!r}, the gold is {question[key]!r}")
+        print(f"The installed wheel answers {told['answer']} with {told['sub_calls']} sub-calls: the gold.")
 
 
 if __name__ == "__main__":
