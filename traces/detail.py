@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from rlm_core import semconv as sc
 from traces.rows import SpanRow, money_json
+from traces.spool import DECODER
 from traces.view import RunView
 
+_DEEPEST: Final = 100
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 #: Payloads that stand on spans: key of the document -> prefix of the attributes.
 _TEXTS: Final = {
     "question": sc.QUESTION,
@@ -24,6 +28,8 @@ _TEXTS: Final = {
     "stdout_shown": sc.STDOUT_SHOWN,
     "exception": sc.EXCEPTION,
 }
+#: Payloads that hold JSON.
+_TABLES: Final = {"variables": sc.VARIABLES}
 _STRUCTURES: Final = {
     "source_ranges": sc.SOURCE_RANGES,
     "names_read": sc.NAMES_READ,
@@ -52,17 +58,14 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     """
     attributes = span.attributes
     messages, complete = _messages(view, span)
-    wanted = {key: attributes.get(prefix + ".sha256") for key, prefix in _TEXTS.items()}
-    variables = attributes.get(sc.VARIABLES + ".sha256")
-    hashes = [*wanted.values(), variables, *(message["sha256"] for message in messages or ())]
+    named = {key: attributes.get(prefix + ".sha256") for key, prefix in {**_TEXTS, **_TABLES}.items()}
+    hashes = [*named.values(), *(message["sha256"] for message in messages or ())]
     texts = view.payloads({sha256 for sha256 in hashes if isinstance(sha256, str)})
+    bodies = {key: texts.get(sha256) if isinstance(sha256, str) else None for key, sha256 in named.items()}
     detail = span.to_json()
-    detail.update({key: texts.get(sha256) if sha256 else None for key, sha256 in wanted.items()})
+    detail.update({key: _decoded(text) if key in _TABLES else text for key, text in bodies.items()})
     detail.update({key: _decoded(attributes.get(name)) for key, name in _STRUCTURES.items()})
-    detail["variables"] = _decoded(texts.get(variables) if variables else None)
-    detail["missing"] = sorted(
-        key for key, sha256 in {**wanted, "variables": variables}.items() if sha256 and sha256 not in texts
-    )
+    detail["missing"] = sorted(key for key, text in bodies.items() if text is None and named[key] is not None)
     detail["messages"] = messages and [{**m, "content": texts.get(m["sha256"])} for m in messages]
     detail["messages_complete"] = complete
     detail["attempts"] = [_attempt(child) for child in view.spans if _is_attempt_of(child, span)]
@@ -124,10 +127,29 @@ def _is_message(pair: object) -> bool:
 
 
 def _decoded(raw: object) -> Any:
-    """A JSON attribute as a structure; text that is not JSON comes back as it is: nothing is hidden."""
+    """A JSON text as a structure; text that is not JSON comes back as it is: nothing is hidden.
+
+    The structure can be printed as JSON again: numbers are finite, texts have no lone surrogates, and what is
+    nested too deep for that stays text.
+    """
     if not isinstance(raw, str):
         return raw
     try:
-        return json.loads(raw)
+        value = DECODER.decode(raw)
+        if "\\u" in raw:
+            plain = json.dumps(value, ensure_ascii=False)
+            value = DECODER.decode(_LONE_SURROGATE.sub(lambda found: f"\\\\u{ord(found[0]):04x}", plain))
     except (ValueError, RecursionError):
         return raw
+    return value if _is_shallow(value) else raw
+
+
+def _is_shallow(value: Any) -> bool:
+    level, depth = [value], 0
+    while level:
+        if depth > _DEEPEST:
+            return False
+        nested = [item for item in level if isinstance(item, dict | list)]
+        inner = [item.values() if isinstance(item, dict) else item for item in nested]
+        level, depth = [part for parts in inner for part in parts], depth + 1
+    return True

@@ -71,10 +71,9 @@ class SpoolWriter:
         if self._closed or os.getpid() != self._owner:
             self.problems += 1
             return False
-        record["seq"] = self._seq
-        self._seq += 1
+        seq, self._seq = self._seq, self._seq + 1
         try:
-            line = encode(record)
+            line = encode({"seq": seq, **record})
             data = b"\n" + line if self._torn else line
             self._torn = True  # until the whole record stands, also when a signal interrupts the write
             if os.write(self._fd, data) != len(data):
@@ -197,7 +196,7 @@ class SpoolReader:
 def decode(line: bytes) -> Record | None:
     """The record on one line, or None when the line is not one: an object with a `seq` and a `kind`."""
     try:
-        record = _decoder.decode(line.decode("utf-8"))
+        record = DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
@@ -211,7 +210,8 @@ def _number(text: str) -> float | str:
     return value if math.isfinite(value) else text
 
 
-_decoder = json.JSONDecoder(parse_float=_number, parse_constant=str)
+#: JSON as records may hold it: numbers that no float can hold stay text.
+DECODER: Final = json.JSONDecoder(parse_float=_number, parse_constant=str)
 
 
 def payload_text(record: Record) -> str | None:

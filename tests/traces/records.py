@@ -50,7 +50,13 @@ def recording(home: Home, run_id: str = RUN, facts: Mapping[str, Any] | None = N
 
 
 def record_run(
-    home: Home, run_id: str = RUN, *, calls: int = 2, status: str = "ok", answer: str = "42", cost: str = "0.5"
+    home: Home,
+    run_id: str = RUN,
+    *,
+    calls: int = 2,
+    status: str = "ok",
+    answer: str = "42",
+    cost: str = "0.5",
 ) -> str:
     """A small closed run: one iteration with a root call and a cell with sub-calls; returns its id."""
     with recording(home, run_id) as made:
@@ -83,10 +89,13 @@ def fill_run(made: Recording, *, calls: int = 2, answer: str = "42", cost: str =
 
 def header(run_id: str = RUN, **changes: Any) -> dict[str, Any]:
     base = {"format": "rlmscope-spool", "v": 1, "kind": "run", "run_id": run_id, "trace_id": "t"}
-    return {**base, "started_ns": START_NS, "pid": 1, "host": "h", "engine_version": "0", "facts": {}} | changes
+    process = {"started_ns": START_NS, "pid": 1, "host": "h", "engine_version": "0", "facts": {}}
+    return base | process | changes
 
 
-def start(span_id: str, parent_id: str | None = None, kind: str = "sub_call", **changes: Any) -> dict[str, Any]:
+def start(
+    span_id: str, parent_id: str | None = None, kind: str = "sub_call", **changes: Any
+) -> dict[str, Any]:
     base = {"kind": "s", "span_id": span_id, "parent_id": parent_id, "span_kind": kind, "name": kind}
     return {**base, "t": START_NS + 1, "a": {}} | changes
 

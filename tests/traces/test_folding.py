@@ -52,7 +52,12 @@ def test_every_fact_of_a_span(tmp_path: Path) -> None:
         sc.RESPONSE + ".chars": 0,
         "made.up": [1, "two", None, 2.5, True],
     }
-    records = [header(), start("1", a=attributes), end("1", status="error", a={sc.ERROR_TYPE: "server"}), fin()]
+    records = [
+        header(),
+        start("1", a=attributes),
+        end("1", status="error", a={sc.ERROR_TYPE: "server"}),
+        fin(),
+    ]
     (span,) = view_of(tmp_path, *records).spans
     assert span == SpanRow(
         run_id=RUN,
@@ -138,7 +143,15 @@ def test_cost_is_an_exact_amount_or_unknown(
 
 
 def test_a_number_that_is_none_is_unknown_and_counted(tmp_path: Path) -> None:
-    keys = (sc.DEPTH, sc.USAGE_INPUT, sc.USAGE_OUTPUT, sc.USAGE_CACHE_READ, sc.ITERATION, sc.CELL, sc.CALL_INDEX)
+    keys = (
+        sc.DEPTH,
+        sc.USAGE_INPUT,
+        sc.USAGE_OUTPUT,
+        sc.USAGE_CACHE_READ,
+        sc.ITERATION,
+        sc.CELL,
+        sc.CALL_INDEX,
+    )
     values = ("1", -1, 1.5, True, 2**63, 10**300, [1])
     attributes: list[dict[str, Any]] = [{key: value} for key in keys for value in values]
     records = [start(str(number), a=a) for number, a in enumerate(attributes)]
@@ -163,8 +176,8 @@ def test_a_number_that_is_none_is_unknown_and_counted(tmp_path: Path) -> None:
         start("2", a=[1]),
         start("2", a={"deep": {"er": 1}}),
         start("2", a={"deep": [[1]]}),
-        start("2", parent_id=3),
-        start(["2"]),  # type: ignore[arg-type]
+        start("2") | {"parent_id": 3},
+        start("2") | {"span_id": ["2"]},
         start("1"),
         {"kind": "s"},
         {"kind": "e"},

@@ -30,7 +30,9 @@ def test_without_either_it_is_the_users_data_folder(tmp_path: Path, monkeypatch:
 @pytest.mark.skipif(os.name == "nt", reason="another system: POSIX modes")
 def test_the_folders_are_private(tmp_path: Path) -> None:
     home = Home.resolve(tmp_path / "a" / "b")
-    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (home.root, home.spool, home.corpora)} == {0o700}
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (home.root, home.spool, home.corpora)} == {
+        0o700
+    }
 
 
 def test_a_file_in_the_way_is_said(tmp_path: Path) -> None:

@@ -238,10 +238,12 @@ def test_a_waiting_ingester_comes_before_polling_readers(tmp_path: Path) -> None
     record_run(home)
     ingest(home)
     poll = (
-        "import sys\nfrom traces.home import Home\nfrom traces import store\nhome = Home.resolve(sys.argv[1])\n"
+        "import sys\nfrom traces.home import Home\nfrom traces import store\n"
+        "home = Home.resolve(sys.argv[1])\n"
         "print('up', flush=True)\n"
         "while True:\n"
-        "    with store.reader(home, store.deadline_in()) as con: store.rows_of(con, 'SELECT count(*) FROM span')\n"
+        "    with store.reader(home, store.deadline_in()) as con:\n"
+        "        store.rows_of(con, 'SELECT count(*) FROM span')\n"
     )
     command = [sys.executable, "-c", poll, str(home.root)]
     pollers = [subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) for _ in range(3)]
@@ -336,9 +338,7 @@ def test_a_full_store_disk_is_said_and_the_run_stays_readable(
     monkeypatch.setattr(store, "append_run", full)
     said: list[str] = []
     assert [run.run_id for run in list_runs(home, warn=said.append)] == [RUN]
-    assert said == [
-        "The store cannot be written (IO Error: Could not write: No space left on device)."
-    ]
+    assert said == ["The store cannot be written (IO Error: Could not write: No space left on device)."]
     assert dump(home)["span"] == []
     monkeypatch.undo()
     assert ingest(home).runs == (RUN,)

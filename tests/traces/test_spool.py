@@ -79,9 +79,9 @@ def test_every_text_survives_exactly(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.jsonl").read_bytes().decode("utf-8")  # other programs can read the file
     first, second = read(tmp_path / "a.jsonl")
     assert first.record is not None and payload_text(first.record) == text
-    assert second.record is not None and second.record["name"].encode("utf-16", "surrogatepass") == text.encode(
+    assert second.record is not None and second.record["name"].encode(
         "utf-16", "surrogatepass"
-    )
+    ) == text.encode("utf-16", "surrogatepass")
 
 
 def test_numbers_that_are_not_finite_become_words(tmp_path: Path) -> None:
@@ -112,7 +112,9 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return made
 
 
-def test_failures_are_counted_and_the_next_record_starts_on_a_line_of_its_own(tmp_path: Path, disk: Disk) -> None:
+def test_failures_are_counted_and_the_next_record_starts_on_a_line_of_its_own(
+    tmp_path: Path, disk: Disk
+) -> None:
     writer = SpoolWriter(tmp_path / "a.jsonl")
     assert writer.write(header())
     disk.next = [10, OSError(errno.ENOSPC, "full"), 0]

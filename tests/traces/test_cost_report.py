@@ -1,0 +1,214 @@
+"""Spend by role, model, depth, iteration, cell and class."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_core import semconv as sc
+from rlm_core.errors import InputError
+from tests.traces.records import (
+    OTHER,
+    RUN,
+    end,
+    fin,
+    header,
+    home_in,
+    record_run,
+    recording,
+    start,
+    write_spool,
+)
+from traces.cost import KEYS
+from traces.home import Home
+from traces.reading import cost_report, load_run
+
+PRICE = {
+    "source": "genai-prices",
+    "model": "m",
+    "input_per_mtok": "0.25",
+    "cached_read_per_mtok": "0.025",
+    "cache_write_per_mtok": "0.3125",
+    "output_per_mtok": "2",
+}
+
+
+def call(
+    span_id: str, facts: Mapping[str, Any], *, usd: str | None = None, kind: str = "sub_call"
+) -> list[dict[str, Any]]:
+    """A call of 1000 tokens in and 10 out with a price row; a fact that is None takes one away."""
+    a: dict[str, Any] = {sc.USAGE_INPUT: 1000, sc.USAGE_OUTPUT: 10, sc.COST_PRICE: json.dumps(PRICE)}
+    a |= {} if usd is None else {sc.COST_USD: usd, sc.COST_STATUS: "priced"}
+    a |= facts
+    return [start(span_id, kind=kind, a={k: v for k, v in a.items() if v is not None}), end(span_id)]
+
+
+def store_calls(home: Home, *records: list[dict[str, Any]]) -> None:
+    write_spool(home, [header(), *itertools.chain(*records), fin()])
+
+
+MIXED = [
+    call("1", {sc.REQUEST_MODEL: "r", sc.DEPTH: 0, sc.ITERATION: 0}, usd="0.00027", kind="root_call"),
+    call("2", {sc.REQUEST_MODEL: "s", sc.DEPTH: 0, sc.ITERATION: 0, sc.CELL: 0}, usd="0.00027"),
+    call("3", {sc.REQUEST_MODEL: "s", sc.DEPTH: 0, sc.ITERATION: 1, sc.CELL: 1}, usd="0.00027"),
+    call("4", {sc.REQUEST_MODEL: "s", sc.DEPTH: 1, sc.ITERATION: 0}, usd="0.00027", kind="root_call"),
+    call("5", {sc.REQUEST_MODEL: "s"}, usd="99", kind="attempt"),
+]
+
+
+def test_by_role_and_model(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    store_calls(home, *MIXED)
+    figures = {"cost_status": "priced", "tokens": {"input": 1000, "output": 10, "total": 1010}, "calls": 1}
+    one = {"cost_usd": "0.00027", "known_usd": "0.00027", **figures}
+    two = {
+        "cost_usd": "0.00054",
+        "known_usd": "0.00054",
+        "cost_status": "priced",
+        "tokens": {"input": 2000, "output": 20, "total": 2020},
+        "calls": 2,
+    }
+    assert cost_report(home, ["last"], ["role", "model"]) == {
+        "total_usd": "0.00108",
+        "known_usd": "0.00108",
+        "cost_status": "priced",
+        "tokens": {"input": 4000, "output": 40, "total": 4040},
+        "calls": 4,
+        "rows": [
+            {"role": "sub", "model": "s", **two},
+            {"role": "root", "model": "r", **one},
+            {"role": "root", "model": "s", **one},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "by", [keys for length in (0, 1, 2) for keys in itertools.permutations(KEYS, length)] + [KEYS]
+)
+def test_every_grouping_adds_up_to_the_run(tmp_path: Path, by: tuple[str, ...]) -> None:
+    home = home_in(tmp_path)
+    store_calls(home, *MIXED)
+    report = cost_report(home, [RUN], by)
+    total = load_run(home, RUN).summary
+    parts = [Decimal(row["cost_usd"]) for row in report["rows"]]
+    assert Decimal(report["total_usd"]) == total.cost_usd == sum(parts)
+    for side in ("input", "output", "total"):
+        assert total.tokens[side] == sum(row["tokens"][side] for row in report["rows"])
+    assert all(list(row)[: len(by)] == list(by) for row in report["rows"])
+
+
+def by_class(home: Home) -> dict[str | None, tuple[str | None, int, int]]:
+    rows = cost_report(home, [], ["class"])["rows"]
+    return {row["class"]: (row["cost_usd"], row["tokens"]["total"], row["calls"]) for row in rows}
+
+
+def test_classes_are_disjoint_and_priced_by_the_row_on_the_span(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    cached = {sc.USAGE_CACHE_READ: 600, sc.USAGE_CACHE_WRITE: 100}
+    store_calls(home, call("1", cached, usd="0.00014125"))
+    assert by_class(home) == {
+        "input": ("0.000075", 300, 1),
+        "cached_read": ("0.000015", 600, 1),
+        "cache_write": ("0.00003125", 100, 1),
+        "output": ("0.00002", 10, 1),
+    }
+
+
+def test_what_no_class_explains_stands_on_its_own_line(tmp_path: Path) -> None:
+    """A failed attempt that was billed, say, is in the call's cost but not in its tokens."""
+    home = home_in(tmp_path)
+    without = {sc.USAGE_INPUT: None, sc.USAGE_OUTPUT: None}
+    store_calls(home, call("1", {}, usd="0.001"), call("2", without, usd="0.5"), call("3", without))
+    assert by_class(home) == {
+        "input": ("0.00025", 1000, 1),
+        "output": ("0.00002", 10, 1),
+        None: (None, 0, 3),
+    }
+    rows = cost_report(home, [], ["class"])["rows"]
+    assert rows[0]["known_usd"] == "0.50073"
+    assert sum(Decimal(row["known_usd"]) for row in rows) == Decimal("0.501")
+
+
+@pytest.mark.parametrize(
+    "price", [None, "{", "[]", '"x"', '{"input_per_mtok": 0.25}', '{"input_per_mtok": "x"}']
+)
+def test_without_a_usable_price_row_a_class_has_no_cost(tmp_path: Path, price: str | None) -> None:
+    home = home_in(tmp_path)
+    store_calls(home, call("1", {sc.COST_PRICE: price}, usd="0.00027"))
+    assert by_class(home) == {"input": (None, 1000, 1), "output": (None, 10, 1)}
+    assert cost_report(home, [], ["role"])["total_usd"] == "0.00027"
+
+
+@pytest.mark.parametrize("status", ["free", "demo"])
+def test_what_cost_nothing_has_zeros_in_every_class(tmp_path: Path, status: str) -> None:
+    home = home_in(tmp_path)
+    store_calls(home, call("1", {sc.COST_STATUS: status, sc.COST_PRICE: None}))
+    report = cost_report(home, [], ["class"])
+    assert (report["total_usd"], report["cost_status"]) == ("0", status)
+    assert [(row["cost_usd"], row["cost_status"]) for row in report["rows"]] == [("0", status)] * 2
+
+
+def test_an_unknown_cost_makes_its_group_unknown(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    known, unknown = {sc.REQUEST_MODEL: "known"}, {sc.REQUEST_MODEL: "unknown"}
+    store_calls(home, call("1", known, usd="2"), call("2", unknown), call("3", unknown, usd="1"))
+    report = cost_report(home, [], ["model"])
+    assert (report["total_usd"], report["known_usd"], report["cost_status"]) == (None, "3", "partial")
+    assert [(r["model"], r["cost_usd"], r["known_usd"], r["cost_status"]) for r in report["rows"]] == [
+        ("known", "2", "2", "priced"),
+        ("unknown", None, "1", "partial"),
+    ]
+
+
+def test_several_runs_running_and_stored(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    record_run(home, calls=1)
+    with recording(home, OTHER) as made:
+        live = made.recorder.start("sub_call", "chat s", None, {sc.REQUEST_MODEL: "s"})
+        report = cost_report(home, [], ["role"])
+        assert (report["total_usd"], report["known_usd"], report["calls"]) == (None, "1.5", 3)
+        live.end("ok", {sc.COST_USD: "0.25"})
+        rows = {row["role"]: row["cost_usd"] for row in cost_report(home, [], ["role"])["rows"]}
+        assert rows == {"root": "1", "sub": "0.75"}
+        assert cost_report(home, [OTHER], [])["total_usd"] == "0.25"
+        assert cost_report(home, [RUN, RUN], [])["total_usd"] == "1.5"
+        both = cost_report(home, [RUN, OTHER], ["role"])
+        assert both == cost_report(home, [], ["role"])
+    assert cost_report(home, [], ["role"]) == both
+
+
+def test_no_calls_cost_nothing(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    assert cost_report(home, [], ["role"])["rows"] == []
+    write_spool(home, [header(), start("1", kind="run"), fin()])
+    report = cost_report(home, [RUN], ["class", "model"])
+    assert (report["total_usd"], report["cost_status"], report["calls"], report["rows"]) == (
+        "0",
+        "free",
+        0,
+        [],
+    )
+
+
+def test_sums_are_exact_where_floats_are_not(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    costs = ["0.1"] * 10 + ["999999999", "0.000000000000000001"]
+    store_calls(home, *(call(str(n), {}, usd=usd) for n, usd in enumerate(costs)))
+    assert cost_report(home, [], [])["total_usd"] == "1000000000.000000000000000001"
+
+
+@pytest.mark.parametrize("by", [["price"], ["role", "x; DROP TABLE span"], [""]])
+def test_unknown_keys_are_refused(tmp_path: Path, by: list[str]) -> None:
+    with pytest.raises(InputError, match="is not one of role, model"):
+        cost_report(home_in(tmp_path), [], by)
+
+
+def test_unknown_runs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no run"):
+        cost_report(home_in(tmp_path), ["nothing"], ["role"])
