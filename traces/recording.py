@@ -184,20 +184,7 @@ def open_recording(
     ids = _OneTrace(id_generator or RandomIdGenerator())
     now = clock or monotonic_clock()
     alive, writer = _open_files(home, run_id, fsync)
-    writer.write(
-        {
-            "format": FORMAT,
-            "v": sc.RECORD_VERSION,
-            "kind": "run",
-            "run_id": run_id,
-            "trace_id": format(ids.trace_id, "032x"),
-            "started_ns": now(),
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "engine_version": rlm_core.__version__,
-            "facts": dict(facts),
-        }
-    )
+    writer.write(_header(run_id, ids.trace_id, now(), facts))
     provider = TracerProvider(
         sampler=ALWAYS_ON,
         resource=Resource({}),
@@ -211,6 +198,21 @@ def open_recording(
     provider.add_span_processor(SpoolSpanProcessor(writer))
     recorder = Recorder(provider.get_tracer("rlmscope", rlm_core.__version__), _SpoolSink(writer), now)
     return Recording(home, run_id, recorder, writer, alive)
+
+
+def _header(run_id: str, trace_id: int, now: int, facts: Mapping[str, Attribute]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "v": sc.RECORD_VERSION,
+        "kind": "run",
+        "run_id": run_id,
+        "trace_id": format(trace_id, "032x"),
+        "started_ns": now,
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "engine_version": rlm_core.__version__,
+        "facts": dict(facts),
+    }
 
 
 def _open_files(home: Home, run_id: str, fsync: bool) -> tuple[FileLock, SpoolWriter]:

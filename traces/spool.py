@@ -22,6 +22,8 @@ from rlm_core.semconv import RECORD_VERSION
 
 FORMAT: Final = "rlmscope-spool"
 MAX_RECORD_BYTES: Final = 256 * 1024 * 1024
+#: How files of records are opened: bytes as they are, also on Windows, at the end, made when missing.
+APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 _CHUNK: Final = 1024 * 1024
 _LARGEST_SEQ: Final = 2**53
 
@@ -41,7 +43,7 @@ class SpoolWriter:
 
     def __init__(self, path: Path, *, fsync: bool = False) -> None:
         """Create the file (0600). Raises FileExistsError when it exists, OSError when it cannot be made."""
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+        self._fd = os.open(path, APPEND | os.O_EXCL, 0o600)
         self._fsync = fsync
         self._lock = threading.Lock()
         self._owner = os.getpid()

@@ -14,6 +14,7 @@ from typing import Any
 
 from rlm_core.errors import RecordError
 from traces.home import Home
+from traces.spool import APPEND
 
 VERSION = 1
 DELETED = "tombstone"
@@ -25,7 +26,7 @@ def append(home: Home, kind: str, facts: Mapping[str, Any]) -> None:
     # the leading newline ends a record that a power cut may have torn; readers skip empty lines
     data = b"\n" + json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
     try:
-        fd = os.open(home.user_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        fd = os.open(home.user_log, APPEND, 0o600)
         try:
             if os.write(fd, data) != len(data):
                 raise OSError("the disk is full")
