@@ -187,6 +187,8 @@ def _statements(text: str) -> Iterator[str]:
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     """(line without its mark, kind): a comment behind code comes as a line of its own."""
     for raw in text.splitlines():
+        if raw.lstrip().startswith(("'", '"')):
+            yield "", "text"  # a string begins: it does not go on with the line before
         code, mark, comment = raw.partition(" # ") if not raw.lstrip().startswith("#") else ("", "", "")
         if mark and code.strip():
             yield _unmarked(code), "text"
@@ -235,7 +237,7 @@ def _is_code(word: str) -> bool:
         return word[:1] in "([{" and word[-1:] not in ")]}"
     if bare in ("=", "->", "=>", "→", "-", "—", "–", "==", "+", "%"):
         return bare in ("==", "+", "%")
-    return bool(re.search(r"[()\[\]{}<>\\|;=]|_", bare)) or bool(re.search(r"[(\[{]", word[1:-1]))
+    return bool(re.search(r"[()\[\]{}<>\\|;=]|_|:[\"']", bare)) or bool(re.search(r"[(\[{]", word[1:-1]))
 
 
 def _clause(line: str, start: int, end: int) -> str:

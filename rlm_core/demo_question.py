@@ -22,6 +22,7 @@ CONTAINERS: Final = word_set(  # places every answer is in, and units: they name
     arquivos pasta reais
     """
 )
+_RECORDS: Final = word_set("contract agreement document file text contrato documento archivo arquivo texto")
 _EMPTY_HEADS: Final = word_set(
     """
     setting settings parameter option variable entry key record field item
@@ -84,7 +85,7 @@ def read_question(question: str) -> Asked:
     question = asking_sentence(question)
     head, key = _split_key(question)
     taken = {*key, *(t for w in key for t in tokens(w))}
-    strong = [w for w in content_words(head) if w not in taken | EMPTY_WORDS | _TRAILING_VERBS]
+    strong = [w for w in content_words(head) if w not in taken | EMPTY_WORDS | _TRAILING_VERBS | _RECORDS]
     return Asked(
         question, _kind(question, tokens(head)), tuple(key), tuple(dict.fromkeys(strong)), _nouns(head)
     )

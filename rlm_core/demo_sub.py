@@ -141,7 +141,7 @@ def _yes_or_no(question: str, text: str) -> Reply:
 
 
 def _summary(text: str) -> str:
-    prose = [s for s in sentences(text) if len(s.split()) >= 5] or sentences(text)
+    prose = [s for s in sentences(text) if len(s.split()) >= 3 and s[-1] in ".!?"] or sentences(text)
     return " ".join(prose[:2]) or NONE
 
 

@@ -180,7 +180,7 @@ def _open_phrase(text: str) -> str:
     words = re.match(r"(?:[^\W\d_]\w*(?:['-]\w+)*(?![\w-])[ ]?){1,6}", text)
     kept: list[str] = []
     for word in words.group().split() if words else ():
-        if kept and kept[0][0].islower() and word[0].isupper():
+        if kept and (kept[0][0].islower() and word[0].isupper() or len(word) == 1):
             break
         if word.lower() in FUNCTION_WORDS or word.lower() in EMPTY_WORDS or word.lower() in _STOPS:
             break
@@ -191,7 +191,7 @@ def _open_phrase(text: str) -> str:
 
 
 _STOPS: Final = word_set(
-    "since until last next today yesterday tomorrow now because once only also opens unlocks belongs guards"
+    "since until last next today yesterday tomorrow now because once only also if else opens unlocks belongs guards"
 )
 
 

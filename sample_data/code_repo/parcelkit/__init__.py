@@ -1,0 +1,3 @@
+"""Parcel tariffs."""
+
+__version__ = "0.2.9"
