@@ -126,15 +126,7 @@ class Fold:
         return tuple(rows.values()), self.problems + unusable
 
     def _row(self, span: _Span, facts: Facts, parent: SpanRow | None, alive: bool) -> SpanRow:
-        # a span belongs to its parent's iteration and cell unless it says otherwise; below a run both start
-        # anew
-        same_run = parent if parent is not None and parent.kind != "run" else None
-        depth, iteration, cell = facts.count(sc.DEPTH), facts.count(sc.ITERATION), facts.count(sc.CELL)
-        if depth is None:
-            depth = parent.depth if parent is not None else 0
-        if same_run is not None:
-            iteration = same_run.iteration if iteration is None else iteration
-            cell = same_run.cell if cell is None else cell
+        depth, iteration, cell = _place(facts, parent)
         role = facts.text(sc.ROLE)
         cost_usd, cost_status = facts.cost()
         if cost_status is None and span.kind in _ROLES:
@@ -242,6 +234,17 @@ class Fold:
             raise _Unusable
         self.last_ns = value if self.last_ns is None else max(self.last_ns, value)
         return value
+
+
+def _place(facts: Facts, parent: SpanRow | None) -> tuple[int, int | None, int | None]:
+    """Depth, iteration and cell of a span: its parent's, unless it says otherwise."""
+    depth, iteration, cell = facts.count(sc.DEPTH), facts.count(sc.ITERATION), facts.count(sc.CELL)
+    if parent is None:
+        return depth or 0, iteration, cell
+    if parent.kind != "run":  # below a run, iterations and cells start anew
+        iteration = parent.iteration if iteration is None else iteration
+        cell = parent.cell if cell is None else cell
+    return parent.depth if depth is None else depth, iteration, cell
 
 
 def spool_text(path: Path, fold: Fold, sha256: str) -> str | None:
