@@ -11,7 +11,7 @@ import contextlib
 import shutil
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -24,6 +24,7 @@ from rlm_core.worker_watch import Watch, kill_group
 
 START_SECONDS: Final = 60.0
 _NATIVE_CAP: Final = 64_000
+_DOCUMENTS_PER_FRAME: Final = 500  # paths may have 4,096 bytes
 _REPLY_FILL: Final = frames.MAX_FRAME // 2
 
 
@@ -50,7 +51,6 @@ class Environment:
     seed: int
     generation: int = -1
     known_names: frozenset[str] = frozenset()
-    python: str = ""
     _process: asyncio.subprocess.Process | None = None
     _scratch: str = ""
     _native: bytearray = field(default_factory=bytearray)
@@ -78,6 +78,8 @@ class Environment:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._send(self._start_frame())
+                for block in batched_documents(self.documents):
+                    await self._send({"t": "documents", "items": block})
                 ready = await self._receive()
         except (WorkerDied, TimeoutError):
             await self.close()
@@ -86,7 +88,6 @@ class Environment:
                 f"no worker process could be started: {said[-1] if said else 'no answer'}"
             ) from None
         self.known_names = frozenset(str(name) for name in ready.get("known", ()))
-        self.python = str(ready.get("python", ""))
 
     async def run_cell(self, number: int, code: str, host: Host) -> CellReport:
         """Run one cell to its end; raises `WorkerDied` when the worker does not come back from it."""
@@ -261,8 +262,14 @@ class Environment:
             "memory_bytes": self.limits.memory_bytes,
             "file_bytes": self.limits.scratch_bytes,
             "output_chars": self.limits.output_kept_chars,
-            "documents": list(self.documents),
+            "documents": len(self.documents),
         }
+
+
+def batched_documents(documents: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """A document table in parts that fit a frame: a corpus may have a hundred thousand files."""
+    for start in range(0, len(documents), _DOCUMENTS_PER_FRAME):
+        yield list(documents[start : start + _DOCUMENTS_PER_FRAME])
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

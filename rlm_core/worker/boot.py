@@ -38,11 +38,14 @@ def boot(parent: int, reader: int, writer: int) -> Session:
     interrupts = Interrupts()
     channel = Channel(reader, writer, interrupts)
     start = channel.next()
+    documents: list[dict[str, Any]] = []
+    while len(documents) < start["documents"]:
+        documents += channel.next()["items"]
     _limit_resources(int(start["memory_bytes"]), int(start["file_bytes"]))
     os.chdir(start["scratch"])
     _seed(int(start["seed"]))
     sys.argv = [""]
-    return Session(channel, interrupts, start)
+    return Session(channel, interrupts, start, documents)
 
 
 def _die_with_parent(parent: int, reader: int) -> None:

@@ -39,7 +39,9 @@ def _no_input(prompt: object = "") -> str:
 class Session:
     """Runs cells as the engine sends them. Nothing a cell does to names or builtins outlives that cell."""
 
-    def __init__(self, channel: Channel, interrupts: Interrupts, start: dict[str, Any]) -> None:
+    def __init__(
+        self, channel: Channel, interrupts: Interrupts, start: dict[str, Any], documents: list[dict[str, Any]]
+    ) -> None:
         self._channel = channel
         self._interrupts = interrupts
         self._process = os.getpid()
@@ -50,7 +52,7 @@ class Session:
         self._main = types.ModuleType("__main__")
         self._namespace = self._main.__dict__
         sys.modules["__main__"] = self._main
-        context, documents = build_context(start["documents"])
+        context, sequence = build_context(documents)
         self._fixed = {
             "__name__": "__main__",
             "__builtins__": builtins,
@@ -59,7 +61,7 @@ class Session:
             **api.build(channel, self._namespace, self._final),
         }
         self._namespace.update(self._fixed)
-        self._namespace["documents"] = documents
+        self._namespace["documents"] = sequence
         self._answer: dict[str, Any] = {"content": None, "ready": False}
         self._namespace["answer"] = self._answer
         self._reserved = frozenset(self._fixed) | {"answer"}
@@ -70,7 +72,7 @@ class Session:
         """Announce the worker, then run cells until the engine closes the pipe."""
         self._mend()
         known = sorted(name for name in self._namespace if not name.startswith("__"))
-        self._channel.send([{"t": "ready", "python": sys.version.split()[0], "known": known}])
+        self._channel.send([{"t": "ready", "known": known}])
         while True:
             frame = self._channel.next()
             if frame["t"] == "cell":

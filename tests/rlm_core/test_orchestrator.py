@@ -383,8 +383,9 @@ def test_a_cell_that_ignores_its_interrupt_is_ended_and_the_run_goes_on() -> Non
 
 def test_a_stray_thread_that_keeps_calling_gets_no_answers_between_cells() -> None:
     answer, script = play(
-        "import threading, time\nseen = []\ndef go():\n    for _ in range(50):\n        seen.append(bool(llm_query('s')))\n"
-        "        time.sleep(0.01)\nthreading.Thread(target=go, daemon=True).start()",
+        "import threading, time\nseen = []\ndef go():\n    for _ in range(50):\n"
+        "        seen.append(bool(llm_query('s')))\n        time.sleep(0.01)\n"
+        "threading.Thread(target=go, daemon=True).start()",
         "import time\ntime.sleep(0.3)\nFINAL(len(seen) > 0)",
     )
     assert answer.value is True
@@ -467,3 +468,11 @@ def test_the_literatures_two_programs_run_as_written() -> None:
         "Group these by theme:\n\nseen 39\n\nseen 39",
     ]
     assert answer.text == "seen 39"
+
+
+def test_a_corpus_of_more_documents_than_a_frame_holds() -> None:
+    answer, _ = play(
+        "FINAL([len(documents), documents[-1], documents['text-1301'].name])",
+        corpus=["same"] * 1300 + ["last"],
+    )
+    assert answer.value == [1301, "last", "text-1301"]
