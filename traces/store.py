@@ -44,8 +44,8 @@ _SPAN: Final = tuple(name for name in SpanRow._fields if name not in ("tokens", 
 
 
 _TOKENS: Final = SpanRow._fields.index("tokens")
-# as text: DuckDB's own conversion of decimals takes three times as long
-_READ_SPANS: Final = f"""SELECT {", ".join("NULL" if name == "cost_usd" else name for name in _SPAN)},
+_NOT_FETCHED: Final = ("run_id", "cost_usd")  # known already; as text: DuckDB converts decimals slowly
+_READ_SPANS: Final = f"""SELECT {", ".join("NULL" if name in _NOT_FETCHED else name for name in _SPAN)},
     tok_input, tok_output, cost_usd::VARCHAR FROM span WHERE run_id = ? ORDER BY seq"""
 _span_values = attrgetter(*_SPAN)
 
@@ -254,7 +254,9 @@ def read_spans(con: DuckDBPyConnection, run_id: str, attributes: Callable[[str],
         tokens = None if given is None else token_counts(given, made)
         amount = None if usd is None else Decimal(usd)
         spans.append(
-            SpanRow._make((*row[:_TOKENS], tokens, amount, *row[_TOKENS + 1 : -3], attributes(row[1])))
+            SpanRow._make(
+                (run_id, *row[1:_TOKENS], tokens, amount, *row[_TOKENS + 1 : -3], attributes(row[1]))
+            )
         )
     return tuple(spans)
 
