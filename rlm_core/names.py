@@ -26,18 +26,19 @@ class Names:
     """Names a cell reads from and writes to the namespace of the REPL.
 
     `reads` also holds what the cell itself defined before; a name that exists only inside a function, class
-    or comprehension is in neither.
+    or comprehension is in neither. `passing` are names that are gone again when the cell ends.
     """
 
     reads: frozenset[str]
     writes: frozenset[str]
+    passing: frozenset[str]
     star_import: bool
 
     def undefined(self, defined: frozenset[str]) -> frozenset[str]:
         """Names that are read, but defined neither before nor anywhere in the cell."""
         if self.star_import:
             return frozenset()
-        return self.reads - self.writes - defined - _GIVEN
+        return self.reads - self.writes - self.passing - defined - _GIVEN
 
 
 def names_of(code: str, tree: ast.AST) -> Names:
@@ -67,8 +68,10 @@ def names_of(code: str, tree: ast.AST) -> Names:
         for node in nodes
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
     }
+    passing = writes & (deleted | (caught - stored))
     return Names(
         reads=frozenset(reads | (writes & (deleted | changed))),
-        writes=frozenset(writes - (caught - stored) - deleted),
+        writes=frozenset(writes - passing),
+        passing=frozenset(passing),
         star_import=any(isinstance(node, ast.alias) and node.name == "*" for node in nodes),
     )

@@ -47,20 +47,20 @@ def as_written(lines: Sequence[str], indent: int = 0) -> tuple[str, bool]:
 
 
 def outside_strings(text: str, start: int, end: int, places: Iterable[int]) -> Iterator[int]:
-    """Those of the ascending places in `text[start:end]` that no string of the code there covers."""
-    ahead = iter(places)
-    place = next(ahead, end)
-    for found in _STRING_OR_COMMENT.finditer(text, start, end):
-        while place <= found.start():
-            yield place
-            place = next(ahead, end)
-        while place < found.end():
-            place = next(ahead, end)
+    """Those of the ascending places in `text[start:end]` that no string of the code there covers.
+
+    Reads the text once, and no further than the place it gives.
+    """
+    at = start
+    for place in places:
         if place >= end:
             return
-    while place < end:
-        yield place
-        place = next(ahead, end)
+        while at < place and (opening := _STRING_OR_COMMENT.search(text, at, place)) is not None:
+            whole = _STRING_OR_COMMENT.match(text, opening.start(), end)
+            at = opening.end() if whole is None else whole.end()
+        if at <= place:
+            at = place
+            yield place
 
 
 def _shifted(line: str, margin: int) -> str:
