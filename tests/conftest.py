@@ -8,6 +8,7 @@ this kind of machine makes the whole run fail.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import ipaddress
 import os
@@ -123,6 +124,29 @@ def refused_connections() -> Iterator[list[str]]:
     """For tests of the guard: what was refused so far, which then does not fail the test."""
     yield _refused
     _refused.clear()
+
+
+@pytest.fixture
+def no_root_rights() -> Iterator[None]:
+    """File modes count in this test, also for root, who on Linux gives up the right to ignore them meanwhile.
+
+    Programs the test starts have that right again.
+    """
+    if os.name != "posix":
+        pytest.skip(f"{ELSEWHERE}needs POSIX file modes")
+    if os.geteuid():
+        yield
+        return
+    if sys.platform != "linux":
+        pytest.skip(f"{ELSEWHERE}root cannot give up rights on {sys.platform}")
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability structures, this thread
+    before, after = (ctypes.c_uint32 * 6)(), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, before) == 0 == libc.capget(header, after)
+    after[0] &= ~0b110  # effective CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
+    assert libc.capset(header, after) == 0
+    yield
+    assert libc.capset(header, before) == 0
 
 
 # -- what cannot run here ------------------------------------------------------------------------------------

@@ -73,6 +73,16 @@ def test_keys_and_home_of_the_caller_are_out_of_reach(tmp_path: Path) -> None:
     assert Path(os.environ["RLMSCOPE_HOME"]).is_relative_to(tmp_path)
 
 
+def test_file_modes_count_for_root_too(no_root_rights: None, tmp_path: Path) -> None:
+    (tmp_path / "closed").touch(mode=0)
+    with pytest.raises(PermissionError):
+        (tmp_path / "closed").read_bytes()
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError):
+        (tmp_path / "new").touch()
+    tmp_path.chmod(0o700)
+
+
 # -- the rules seen from outside: a run of its own in an empty folder ----------------------------------------
 
 SAMPLE = """
