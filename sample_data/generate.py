@@ -1,11 +1,12 @@
 """Make the sample corpora with their questions and gold answers, or hide a needle in an existing folder.
 
-    python sample_data/generate.py                                   all corpora, into sample_data
+    python sample_data/generate.py                              all corpora and example runs, into sample_data
     python sample_data/generate.py --out DIR --seed 7 --only tickets --oblique 0.2 --count 50
     python sample_data/generate.py needle --into COPY_OF_FOLDER --seed 7
 
 Each corpus becomes a folder of DIR, its questions DIR/questions.json. The same seed gives the same bytes.
-Standard library only.
+Standard library only, but for the example runs in DIR/examples (made when all corpora are): they need the
+project's environment, and are left out with a word where it is missing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parent))  # run as a file: make this folder importable under its own name
 
-from sample_data.generators import code_repo, contracts, needle, papers, server_log, tickets  # noqa: E402
+from sample_data.generators import (  # noqa: E402
+    code_repo,
+    contracts,
+    examples,
+    needle,
+    papers,
+    server_log,
+    tickets,
+)
 from sample_data.generators.common import Corpus  # noqa: E402
 
 DEFAULT_SEED = 1
@@ -108,13 +117,30 @@ def main(arguments: Sequence[str]) -> int:
         make(options.seed) for name, make in makers(options.oblique, options.count).items() if name in chosen
     ]
     questions = write(corpora, options.out)
+    recorded = [] if options.only else _examples(options.out)
     summary = {corpus.name: str(options.out / corpus.name) for corpus in corpora}
     print(
         json.dumps(
-            {"corpora": summary, "questions": str(options.out / "questions.json"), "count": len(questions)}
+            {
+                "corpora": summary,
+                "questions": str(options.out / "questions.json"),
+                "count": len(questions),
+                "examples": recorded,
+            }
         )
     )
     return 0
+
+
+def _examples(out: Path) -> list[str]:
+    """Record the example runs over the corpora just made."""
+    try:
+        import rlm_core.rlm  # noqa: F401 - is the environment there?
+        import traces.recording  # noqa: F401
+    except ImportError as error:
+        print(f"The example runs were not made: {error} (use the project's Python).", file=sys.stderr)
+        return []
+    return [str(path) for path in examples.write_examples(out, out / "examples")]
 
 
 def _hide(arguments: Sequence[str]) -> int:
