@@ -8,6 +8,7 @@ order.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,6 +18,8 @@ _ANYTHING: Final = BaseException
 _INTERRUPT: Final = KeyboardInterrupt
 _MAIN: Final = threading.get_ident()
 _this_thread: Final = threading.get_ident
+_settrace: Final = sys.settrace
+_setprofile: Final = sys.setprofile
 
 
 class Interrupts:
@@ -45,10 +48,9 @@ class Interrupts:
                 value = work()
             except _ANYTHING as caught:
                 error = caught
-            finally:
-                self._in_cell = self._allowed = False
-        except _INTERRUPT as late:  # struck between the cell's last instruction and the line above
-            self._in_cell = self._allowed = False
+            self._leave()
+        except _ANYTHING as late:  # struck between the cell's last instruction and the end of the line above
+            self._leave()
             error = late if error is None else error
         return value, error
 
@@ -65,6 +67,11 @@ class Interrupts:
     def window(self) -> _Switch:
         """`with`, inside a shield around a call that blocks: an interrupt may end it."""
         return _Switch(self, True)
+
+    def _leave(self) -> None:
+        self._in_cell = self._allowed = False
+        _settrace(None)  # a tracer of the cell would run in the worker's own code
+        _setprofile(None)
 
     def _arrives(self, *_: object) -> None:
         self._pending = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _ast
 import builtins
+import io
 import linecache
 import os
 import sys
@@ -117,10 +118,8 @@ class Session:
         _update(builtins.__dict__, _BUILTINS)
         if os.getpid() != self._process:
             os._exit(0)  # a fork that ran out of its cell
-        sys.settrace(None)
-        sys.setprofile(None)
         sys.setrecursionlimit(self._recursion_limit)
-        sys.stdout = sys.stderr = self._output
+        sys.stdin, sys.stdout, sys.stderr = io.StringIO(), self._output, self._output
         self._interrupts.install()
 
     def _describe(self, error: BaseException) -> dict[str, str]:

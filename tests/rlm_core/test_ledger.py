@@ -1,4 +1,4 @@
-"""The ledger: nothing is granted that does not fit, nothing waits for ever, a forced answer keeps its place."""
+"""The ledger: nothing is granted that does not fit, nothing waits for ever, a forced answer has its place."""
 
 from __future__ import annotations
 
