@@ -23,6 +23,7 @@ from rlm_core.wire import CellReport, OpenCall, read_done
 from rlm_core.worker_watch import Watch, kill_group
 
 START_SECONDS: Final = 60.0
+MAX_OPEN_CALLS: Final = 2_000  # of one cell at the same time; threads of a cell may call in parallel
 _NATIVE_CAP: Final = 64_000
 _DOCUMENTS_PER_FRAME: Final = 500  # paths may have 4,096 bytes
 _REPLY_FILL: Final = frames.MAX_FRAME // 2
@@ -59,6 +60,7 @@ class Environment:
     _watch: Watch | None = None
     _serving: set[asyncio.Task[None]] = field(default_factory=set)
     _failure: Exception | None = None
+    _weight: int = 0  # of the slots of all calls that are not answered yet
 
     async def start(self) -> None:
         """Start a worker in a fresh scratch folder; raises `SandboxError` when none can be had."""
@@ -96,6 +98,7 @@ class Environment:
         self._watch = Watch(self._process.pid, self._scratch, self.limits)
         guard = asyncio.create_task(self._watch.guard())
         calls: dict[int, OpenCall] = {}
+        self._weight = 0
         try:
             await self._send({"t": "cell", "n": number, "code": code})
             while True:
@@ -153,11 +156,16 @@ class Environment:
                 self._spawn(self._reply(int(frame["id"]), [host.budget()]))
             elif frame["t"] == "open":
                 call = OpenCall.read(frame)
-                if call.id in calls:
-                    raise frames.FrameError("a call id is used twice")
+                if call.id in calls or len(calls) + len(self._serving) >= MAX_OPEN_CALLS:
+                    raise frames.FrameError("a call id used twice, or too many calls at once")
                 calls[call.id] = call
             elif frame["t"] == "items":
-                calls[frame["id"]].add(frame["items"])
+                call = calls[frame["id"]]
+                before = call.weight
+                call.add(frame["items"])
+                self._weight += call.weight - before
+                if self._weight > frames.MAX_BATCH:
+                    raise frames.FrameError(f"open calls heavier than {frames.MAX_BATCH:,} bytes together")
             elif frame["t"] == "close":
                 self._spawn(self._serve(calls.pop(frame["id"]).closed(), host))
             else:
@@ -183,6 +191,7 @@ class Environment:
         finally:
             if watch is not None:
                 watch.resume()
+            self._weight -= call.weight
         await self._reply(call.id, replies)
 
     async def _reply(self, call: int, items: list[dict[str, Any]]) -> None:
