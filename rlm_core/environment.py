@@ -152,12 +152,14 @@ class Environment:
     def _take(self, frame: dict[str, Any], calls: dict[int, OpenCall], host: Host) -> None:
         """Handle one frame of a running cell; raises `WorkerDied("protocol")` for anything malformed."""
         try:
+            if len(self._serving) >= MAX_OPEN_CALLS:
+                raise frames.FrameError("too many calls at once")
             if frame["t"] == "budget":
                 self._spawn(self._reply(int(frame["id"]), [host.budget()]))
             elif frame["t"] == "open":
                 call = OpenCall.read(frame)
-                if call.id in calls or len(calls) + len(self._serving) >= MAX_OPEN_CALLS:
-                    raise frames.FrameError("a call id used twice, or too many calls at once")
+                if call.id in calls or len(calls) >= MAX_OPEN_CALLS:
+                    raise frames.FrameError("a call id is used twice, or too many calls are open")
                 calls[call.id] = call
             elif frame["t"] == "items":
                 call = calls[frame["id"]]

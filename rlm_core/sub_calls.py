@@ -28,6 +28,7 @@ from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
 from rlm_core.wire import OpenCall, Part, Slot
 
 REFUSALS_PER_CELL: Final = 8
+HOST_REPLIES_PER_CELL: Final = 1_000
 _DIGITS: Final = re.compile(r"\d+")
 _CORPUS_MARK: Final = (
     "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}corpus\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
@@ -48,6 +49,13 @@ class CellScope:
     ended: bool = False
     submitted: int = 0
     refusals: int = 0
+    host_replies: int = 0
+
+    def note_host_reply(self) -> None:
+        """Each is recorded, so a cell that asks for ever is stopped."""
+        self.host_replies += 1
+        if self.host_replies == HOST_REPLIES_PER_CELL:
+            self.interrupt(f"budget() was called {HOST_REPLIES_PER_CELL:,} times")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,7 @@ class SubCalls:
             reply = self.state.ledger.left(self.iteration)
             self._budgets.append(reply)
             if self.scope is not None:
+                self.scope.note_host_reply()
                 self.scope.span.event(sc.EV_HOST_REPLY, {"name": "budget", "reply": as_json(reply)})
         self._budgets_served += 1
         return reply

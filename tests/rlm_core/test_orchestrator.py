@@ -476,3 +476,10 @@ def test_a_corpus_of_more_documents_than_a_frame_holds() -> None:
         corpus=["same"] * 1300 + ["last"],
     )
     assert answer.value == [1301, "last", "text-1301"]
+
+
+def test_a_cell_that_asks_for_its_budget_for_ever_is_stopped(recorded: Recorded) -> None:
+    answer, view, script = recorded.play("while True: budget()", "FINAL('done')")
+    assert answer.text == "done"
+    assert "budget() was called 1,000 times" in script.outputs[0]
+    assert len(view.events(of_kind(view, "cell")[0].span_id)) < 50_000
