@@ -83,12 +83,13 @@ _SECRETS = re.compile(
     r"|(RLMSCOPE|OTEL|LITELLM|STREAMLIT)_(?!FULL$|REQUIRE_ALL$|VENV$).*",
     re.IGNORECASE,
 )
+_COLOURS = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NO_PROXY = "127.0.0.1,localhost,::1"
 
 
 def _settings_of_the_caller() -> list[str]:
-    return [name for name in os.environ if _SECRETS.fullmatch(name)]
+    return [name for name in os.environ if name in _COLOURS or _SECRETS.fullmatch(name)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -113,6 +114,10 @@ def _own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     for name in _settings_of_the_caller():
         monkeypatch.delenv(name)
     monkeypatch.setenv("RLMSCOPE_HOME", str(tmp_path / "rlmscope-home"))
+    monkeypatch.setenv(
+        "COLUMNS", "120"
+    )  # not those of the terminal or pipe that the tests happen to write to
+    monkeypatch.setenv("LINES", "40")
     _refused.clear()
     yield
     if _refused:
