@@ -26,11 +26,12 @@ def is_demo(model: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A change of one reply: None where this kind does not apply to it."""
+    """A change of one reply, None where this kind does not apply to it."""
 
     kind: str
     change: Callable[[str, str, int], str | None]  # (reply, prompt, number drawn) -> the changed reply
     finish_reason: str = "stop"
+    weight: int = 1
 
 
 class DemoLMHandler:
@@ -87,12 +88,14 @@ def _completion(
 
 def _struck(request: Request, text: str, facts: dict[str, str], drawn: int) -> Completion:
     """The reply with one fault of a kind that applies to it; a strike always changes the reply."""
+    which, how = drawn & 0xFFFF_FFFF, drawn >> 32
     able = [
-        (f, changed)
-        for f in _FAULTS
-        if (changed := f.change(text, request.prompt, drawn // 7)) not in (None, text)
+        (fault, changed)
+        for fault in _FAULTS
+        if (changed := fault.change(text, request.prompt, how)) not in (None, text)
+        for _ in range(fault.weight)
     ]
-    place = drawn % (len(able) + 1)
+    place = which % (len(able) + 1)
     if place == len(able):
         raise ModelError("server", "the demo model failed on purpose: a seeded fault of kind error")
     fault, changed = able[place]
@@ -127,8 +130,8 @@ def _refused(text: str, prompt: str, drawn: int) -> str | None:
 
 
 _FAULTS: Final = (
-    _Fault("wrong_label", _wrong_label),
-    _Fault("digit", _digit),
+    _Fault("wrong_label", _wrong_label, weight=3),  # those that nobody notices are the ones to practise on
+    _Fault("digit", _digit, weight=3),
     _Fault("missed", _missed),
     _Fault("truncated", _truncated, "length"),
     _Fault("refused", _refused),

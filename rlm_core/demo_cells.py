@@ -329,7 +329,7 @@ for number, at in best:
     prompts.append(
         'Answer from the text only. Reply as: value | "the sentence it stands in". '
         "Reply NONE if the text does not say; start with UNSURE: if it is not plain.\\n"
-        f"Question: {question}\\nKey: {key}\\nDocument: {document.name} {head}\\nText:"
+        f"Question: {question}\\nKey: {key}\\nDocument: {document.name} | {head}\\nText:"
     )
     snippets.append(document[max(0, at * STEP - 300) : at * STEP + 1_300])
 replies = llm_batch(prompts, snippets)

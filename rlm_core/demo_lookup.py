@@ -41,13 +41,14 @@ class Found(NamedTuple):
 
 
 def answer_in(text: str, asked: Asked, document: str = "") -> Found | None:
-    """What the text says to a question, or None. `document` is the name and head of the text's document."""
+    """What the text says to a question, or None. `document` is "name | head" of the text's document."""
     lines = sentences(text)
     found = _best(asked, asked.key, lines)
-    about = asked.key and _key_span(document, asked.key)
-    if (about or not asked.key) and asked.words and not (found and found.sure):
+    named = not asked.key or bool(_key_span(document.partition(" | ")[0], asked.key))
+    if (named or _key_span(document, asked.key)) and asked.words and not (found and found.sure):
         whole = _best(asked, (), lines) or _only_one(asked.kind, text, lines)
-        found = whole if whole and (whole.sure or not found) else found
+        # a document named by the key is about it: sentences that only repeat the name say nothing
+        found = whole if named or (whole and whole.sure) else found or whole
     return found
 
 

@@ -22,7 +22,9 @@ CONTAINERS: Final = word_set(  # places every answer is in, and units: they name
     arquivos pasta reais
     """
 )
-_RECORDS: Final = word_set("contract agreement document file text contrato documento archivo arquivo texto")
+_RECORDS: Final = word_set(
+    "ticket paper contract agreement document file text contrato documento archivo arquivo texto"
+)
 _EMPTY_HEADS: Final = word_set(
     """
     setting settings parameter option variable entry key record field item
@@ -60,6 +62,9 @@ _KINDS: Final = (  # the kind of value a head noun asks for
     ("word", "word city town country colour color animal fruit person place codeword month"
              " palabra ciudad color país palavra cidade cor"),
 )  # fmt: skip
+_IDENTIFYING: Final = word_set(
+    "serial registration reference account order case part model licence license tracking"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +90,9 @@ def read_question(question: str) -> Asked:
     question = asking_sentence(question)
     head, key = _split_key(question)
     taken = {*key, *(t for w in key for t in tokens(w))}
-    strong = [w for w in content_words(head) if w not in taken | EMPTY_WORDS | _TRAILING_VERBS | _RECORDS]
-    return Asked(
-        question, _kind(question, tokens(head)), tuple(key), tuple(dict.fromkeys(strong)), _nouns(head)
-    )
+    left = [w for w in content_words(head) if w not in taken | EMPTY_WORDS | _TRAILING_VERBS]
+    strong = dict.fromkeys([w for w in left if w not in _RECORDS] or left)
+    return Asked(question, _kind(question, tokens(head)), tuple(key), tuple(strong), _nouns(head))
 
 
 def _nouns(head: str) -> tuple[str, ...]:
@@ -142,7 +146,9 @@ def _last_tail(question: str) -> tuple[str, str]:
         if all(w in CONTAINERS or w in EMPTY_WORDS or w.endswith("ed") for w in content_words(tail)):
             end = place.start()
             continue
-        return question[: place.start()], tail
+        named = re.match(r"(.+?)\s(?=(?:does|do|did|must|can|should|has|have)\s)", tail)
+        split = place.end() + named.end() if named else place.start()  # "[days of notice does] the contract"
+        return question[:split], question[split:end]
     return question[:end], ""
 
 
@@ -203,10 +209,10 @@ def _kind(question: str, head: list[str]) -> str:
         "reference",
         "value",
     }
-    for word in reversed(head):
+    for before, word in reversed(list(zip(["", *head], head, strict=False))):
         for kind, known in _KINDS:
             if word in known.split() or word.removesuffix("s") in known.split():
-                return kind
+                return "any" if kind == "number" and before in _IDENTIFYING else kind
         if word in any_value:
             return "any"
     return "any"

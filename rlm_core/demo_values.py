@@ -191,7 +191,8 @@ def _open_phrase(text: str) -> str:
 
 
 _STOPS: Final = word_set(
-    "since until last next today yesterday tomorrow now because once only also if else opens unlocks belongs guards"
+    "since until last next today yesterday tomorrow now because once only also if else"
+    " opens unlocks belongs guards"
 )
 
 

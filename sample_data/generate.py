@@ -5,8 +5,8 @@
     python sample_data/generate.py needle --into COPY_OF_FOLDER --seed 7
 
 Each corpus becomes a folder of DIR, its questions DIR/questions.json. The same seed gives the same bytes.
-Standard library only, but for the example runs in DIR/examples (made when all corpora are): they need the
-project's environment, and are left out with a word where it is missing.
+Standard library only, but for the example runs in DIR/examples, made with all corpora in plain wording: they
+need the project's environment, and are left out with a word where it is missing.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def main(arguments: Sequence[str]) -> int:
         make(options.seed) for name, make in makers(options.oblique, options.count).items() if name in chosen
     ]
     questions = write(corpora, options.out)
-    recorded = [] if options.only else _examples(options.out)
+    plain = not options.only and not options.oblique and options.count is None
+    recorded = _examples(options.out) if plain else []
     summary = {corpus.name: str(options.out / corpus.name) for corpus in corpora}
     print(
         json.dumps(

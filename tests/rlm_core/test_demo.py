@@ -39,7 +39,7 @@ class Run:
         self.handler = handler or DemoLMHandler()
         self.replies: dict[tuple[str, int], Completion | ModelError] = {}
         self.answer: dict[str, Any] = {"content": "", "ready": False}
-        self.names = {
+        self.names: dict[str, Any] = {
             "documents": documents,
             "context": documents,
             "answer": self.answer,
@@ -461,7 +461,7 @@ def test_a_fault_says_its_kind_and_all_kinds_occur() -> None:
                 assert error.kind == "server" and not error.retryable
                 kinds.add("error")
                 continue
-            kind = said.facts[semconv.DEMO_FAULT]
+            kind = str(said.facts[semconv.DEMO_FAULT])
             assert (said.finish_reason == "length") == (kind == "truncated") and said.text
             kinds.add(kind)
     assert kinds == {"wrong_label", "digit", "missed", "truncated", "refused", "error"}
