@@ -1,0 +1,35 @@
+"""The entry script of the app: pages and what they all need. Streamlit runs it anew at every interaction.
+
+Pages are scripts of their own, named by path, so that any page can link to another: `st.page_link` and
+`st.switch_page` take "pages/run.py" with query parameters.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rlm_core.errors import RLMScopeError
+from traces.home import Home
+from ui.web.notices import problem
+
+
+def main() -> None:
+    """Show the page that the address names. The home folder is that of `$RLMSCOPE_HOME`."""
+    st.set_page_config(page_title="rlmscope", layout="wide")
+    page = st.navigation(
+        [
+            st.Page("pages/ask.py", title="Ask", url_path="ask", default=True),
+            st.Page("pages/runs.py", title="Runs", url_path="runs"),
+            st.Page("pages/run.py", title="Run", url_path="run", visibility="hidden"),
+        ],
+        position="top",
+    )
+    try:
+        Home.resolve()
+    except RLMScopeError as error:
+        problem(error)
+        return
+    page.run()
+
+
+main()
