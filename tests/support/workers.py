@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -89,9 +90,14 @@ class Worker:
         finally:
             await self.environment.settle()
 
-    def run(self, code: str) -> CellReport:
-        """`cell`, from outside the loop."""
-        return self.wait(self.cell(code))
+    def run(self, code: str, **limits: Any) -> CellReport:
+        """`cell`, from outside the loop; `limits` hold for this cell only."""
+        usual = self.environment.limits
+        self.environment.limits = replace(usual, **limits)
+        try:
+            return self.wait(self.cell(code))
+        finally:
+            self.environment.limits = usual
 
     def out(self, code: str) -> str:
         """What a cell prints, which must not fail."""
