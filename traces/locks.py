@@ -59,6 +59,15 @@ class FileLock:
             time.sleep(pause)
         return False
 
+    def fileno(self) -> int:
+        """The descriptor of a held lock: a child that inherits it holds the lock as well (POSIX).
+
+        Raises ValueError when the lock is not held.
+        """
+        if self._fd is None:
+            raise ValueError("the lock is not held")
+        return self._fd
+
     def release(self) -> None:
         """Give the lock back; nothing happens when it is not held."""
         fd, self._fd = self._fd, None

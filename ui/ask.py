@@ -43,10 +43,10 @@ def ask(state: State, /, question: str, sources: tuple[str, ...], **options: Any
     Without a model (--root, --sub, or RLMSCOPE_ROOT_MODEL and RLMSCOPE_SUB_MODEL in the environment) the demo
     model answers, by rules and without any language model.
     """
-    from ui.ask_run import Order, run_order
+    from ui.ask_run import Order, check_question, run_order
 
     order = Order(
-        question=_checked(question),
+        question=check_question(question),
         sources=sources,
         root=options["root"],
         sub=options["sub"],
@@ -65,18 +65,6 @@ def ask(state: State, /, question: str, sources: tuple[str, ...], **options: Any
     if outcome.exit_code:
         say(f"rlmscope: {outcome.failure}")
     return outcome.exit_code
-
-
-def _checked(question: str) -> str:
-    from rlm_core.errors import InputError
-
-    if not question.strip():
-        raise InputError("the question is empty")
-    try:
-        question.encode()
-    except UnicodeEncodeError:
-        raise InputError("the question is not valid UTF-8 text") from None
-    return question
 
 
 def _limits(options: dict[str, Any]) -> Limits:

@@ -1,4 +1,4 @@
-"""One run from the command line: models, corpus, recording, engine, ingest."""
+"""One run, from the command line or the app: models, corpus, recording, engine, ingest."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rlm_core.answer import Answer
 from rlm_core.errors import InputError, RLMScopeError
 from ui.ask_outcome import CUT_SHORT, Outcome
 from ui.common import say
+from ui.control import StopWatch, cancel_file
 from ui.failure import LOGS, unexpected
 from ui.figures import counted
 from ui.interrupts import Interrupts
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What was asked for on the command line, checked for form. `sandbox` None: the engine's default."""
+    """What was asked for, checked for form. `sandbox` None: the engine's default.
+
+    `corpus_id` names a corpus exactly; without it `sources` are paths or one id. `run_id` None: a new one.
+    """
 
     question: str
     sources: Sequence[str]
@@ -37,19 +41,37 @@ class Order:
     sandbox: str | None
     fault_rate: float
     fault_seed: int
+    corpus_id: str | None = None
+    run_id: str | None = None
+
+
+def check_question(question: str) -> str:
+    """The question. Raises InputError when it is empty or holds what UTF-8 cannot."""
+    if not question.strip():
+        raise InputError("the question is empty")
+    try:
+        question.encode()
+    except UnicodeEncodeError:
+        raise InputError("the question is not valid UTF-8 text") from None
+    return question
+
+
+def prepare(order: Order, home: Home, environ: Mapping[str, str]) -> tuple[Models, RLM]:
+    """The models and the engine of a run. Raises InputError for what cannot work; starts nothing."""
+    models = choose_models(order.root, order.sub, environ)
+    if order.limits.max_cost_usd is not None:
+        check_money_limit(models, _has_other_limit(order.limits))
+    return models, _engine(order, models, home)
 
 
 def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
     """Run one question to its end and record it. Raises InputError for what cannot work."""
-    from ui.sources import corpus_problems, open_corpus
+    from ui.sources import corpus_problems
 
-    models = choose_models(order.root, order.sub, environ)
-    if order.limits.max_cost_usd is not None:
-        check_money_limit(models, _has_other_limit(order.limits))
+    models, rlm = prepare(order, home, environ)
     for notice in models.notices:
         say(notice)
-    rlm = _engine(order, models, home)
-    corpus = open_corpus(home, order.sources)
+    corpus = _corpus(order, home)
     problems = corpus_problems(corpus)
     for problem in problems:
         say(f"{problem['path']}: {problem['message']}")
@@ -94,6 +116,15 @@ def _engine(order: Order, models: Models, home: Home) -> RLM:
     )
 
 
+def _corpus(order: Order, home: Home) -> Corpus:
+    from rlm_core.corpus import Corpus
+    from ui.sources import open_corpus
+
+    if order.corpus_id is not None:
+        return Corpus.load(home.corpora, order.corpus_id)
+    return open_corpus(home, order.sources)
+
+
 def _recorded(
     order: Order, rlm: RLM, home: Home, corpus: Corpus, models: Models
 ) -> tuple[Recording, Answer, bool]:
@@ -101,10 +132,12 @@ def _recorded(
     from traces.home import new_run_id
     from traces.recording import open_recording
 
-    recording = open_recording(home, new_run_id(), _facts(order, corpus, models))
+    recording = open_recording(home, order.run_id or new_run_id(), _facts(order, corpus, models))
     shown = ProgressLine()
+    interrupts = Interrupts(rlm.cancel, shown.stop)
+    asked = StopWatch(cancel_file(home, recording.run_id), interrupts.request)
     # signals outermost: giving up connections and workers belongs to the time a cancelled run has
-    with Interrupts(rlm.cancel, shown.stop) as interrupts, rlm, recording:
+    with interrupts, asked, rlm, recording:
         try:
             with shown:
                 answer = rlm.ask(

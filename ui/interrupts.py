@@ -57,6 +57,10 @@ class Interrupts:
             self._signals.put(None)
             self._thread.join()
 
+    def request(self) -> None:
+        """Ask as a signal would; safe from other threads. Outside a `with` block nothing happens."""
+        self._signals.put(0)
+
     def _noted(self, number: int, _frame: FrameType | None) -> None:
         self._signals.put(number)
 

@@ -89,5 +89,6 @@ def check_money_limit(models: Models, has_other_limit: bool) -> None:
     if unknown:
         names = " and ".join(unknown)
         raise ConfigError(
-            f"--max-cost cannot hold: the price of {names} is unknown; add --max-tokens or --max-calls"
+            f"the cost limit cannot hold: the price of {names} is unknown; limit the tokens (--max-tokens) "
+            "or the sub-calls (--max-calls) as well"
         )

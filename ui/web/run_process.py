@@ -1,0 +1,62 @@
+"""The process of one run: `python -m ui.web.run_process HOME RUN_ID`.
+
+Reads its order from the home, runs it, records it and takes it into the store. Why it broke off, if it did,
+is left as one sentence in the place of the order.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rlm_core.errors import InputError, RLMScopeError
+from traces.home import Home
+from ui.common import say
+from ui.failure import LOGS, unexpected
+from ui.web.order import StartFiles, checked
+
+
+def main() -> None:
+    """The entry point; the exit codes are those of `rlmscope ask`."""
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m ui.web.run_process HOME RUN_ID")
+    sys.exit(run(Home(Path(sys.argv[1]).absolute()), sys.argv[2], os.environ))
+
+
+def run(home: Home, run_id: str, environ: Mapping[str, str]) -> int:
+    """Carry out the order of one run; returns the exit code. Raises nothing."""
+    try:
+        files = StartFiles(home, run_id)
+        order = files.read_order()
+    except InputError as error:
+        say(f"rlmscope: {error}")
+        return error.exit_code
+    code, sentence = 1, None
+    try:
+        from ui.ask_run import run_order
+
+        outcome = run_order(checked(order, run_id), home, environ)
+        code = outcome.exit_code
+        if outcome.answer.stop_reason == "error":
+            sentence = outcome.failure
+    except RLMScopeError as error:
+        code, sentence = error.exit_code, str(error)
+    except Exception as error:
+        sentence = unexpected(error, home.root / LOGS)
+    _finish(files, sentence)
+    return code
+
+
+def _finish(files: StartFiles, sentence: str | None) -> None:
+    """Leave only what somebody may still need: the record says all the rest."""
+    if sentence is not None:
+        files.leave_error(sentence)
+        files.remove(files.log)
+    else:
+        files.remove(files.request, files.lock, files.log)
+
+
+if __name__ == "__main__":
+    main()
