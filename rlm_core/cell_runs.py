@@ -188,6 +188,7 @@ class CellRuns:
         span = scope.span
         lost = sorted(set(code.writes))
         span.event(sc.EV_WORKER_DIED, {"cause": death.cause, "message": str(death)})
+        self.state.notices.append(f"the worker was lost in cell {scope.number} and rebuilt: {death}")
         differences = await self._rebuild()
         span.event(sc.EV_REBUILT, {"cells": len(self._history), "differences": as_json(differences)})
         shown = (

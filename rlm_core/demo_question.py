@@ -112,9 +112,10 @@ def asking_sentence(question: str) -> str:
 
 
 def _marked(text: str) -> list[str]:
-    """Names that a text marks itself: quoted (its words), compound or mixed with digits (as one word)."""
+    """Names that a text marks itself: quoted or announced by "named" (its words), compound or with digits."""
     quoted = re.findall(r"[\"“«`]([^\"”»`]{2,60})[\"”»`]|(?<!\w)'([^']{2,60})'(?!\w)", text)
     found = [a or b for a, b in quoted]
+    found = found or re.findall(r"\b(?:named|called|llamad[oa]|chamad[oa])\s+([^\W_]+)", text, re.I)
     if not found:
         found = re.findall(r"[^\W_]+(?:[-_./][^\W_]+)+|\b(?=\w*\d)(?=\w*[^\W\d])\w+", text)
     ordinary = {"e-mail", "log-in", "sign-in", "and/or", "auto-renewal"}

@@ -197,10 +197,13 @@ _STOPS: Final = word_set(
 
 
 def _words(text: str) -> list[Value]:
+    """Single words; a run of capitalised ones ("Northgate Castings") is one value."""
+    word = r"[^\W\d_]{2,}(?:-[^\W\d_]+)*"
+    name = r"[A-Z][^\W\d_]+(?:-[^\W\d_]+)*"
     return [
         Value(m.start(), m.end(), "word", m.group())
-        for m in re.finditer(r"(?<![\w-])[^\W\d_]{2,}(?:-[^\W\d_]+)*(?![\w-])", text)
-        if m.group().lower() not in FUNCTION_WORDS and m.group().lower() not in EMPTY_WORDS
+        for m in re.finditer(rf"(?<![\w-])(?:{name}(?:[ ]{name}){{1,4}}|{word})(?![\w-])", text)
+        if m.group().split()[0].lower() not in FUNCTION_WORDS and m.group().lower() not in EMPTY_WORDS
     ]
 
 

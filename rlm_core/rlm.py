@@ -305,4 +305,5 @@ def _answer(state: RunState, outcome: Outcome, seconds: float) -> Answer:
         sandbox=state.sandbox,
         seconds=seconds,
         error=outcome.error,
+        notices=tuple(state.notices),
     )

@@ -60,6 +60,7 @@ class RunState:
     totals: Totals = field(default_factory=Totals)
     sub_calls: int = 0
     failed_sub_calls: int = 0
+    notices: list[str] = field(default_factory=list)  # what whoever asked should know, in sentences
 
     def __post_init__(self) -> None:
         self.attempts = asyncio.Semaphore(self.limits.concurrency)

@@ -362,6 +362,9 @@ def test_a_lost_worker_comes_back_with_its_state_and_no_new_call(recorded: Recor
     )
     assert answer.value == [["seen 1", "seen 1"], 2, 4998, "seen 4", False]
     assert [request.prompt for request in script.sub_requests] == ["x", "y", "paid"]
+    assert answer.notices == (
+        "the worker was lost in cell 2 and rebuilt: the worker process exited with code 3",
+    )
     lost = of_kind(view, "cell")[2]
     assert lost.status == "error" and json.loads(lost.attributes[sc.LOST_NAMES]) == ["gone", "os"]
     assert "exited with code 3" in script.outputs[2] and "lost: gone, os" in script.outputs[2]
