@@ -101,16 +101,16 @@ def describe(node: Node, *, attempts: int = 0) -> str:
     parts = [f"{_title(span)} {_short(span)}"]
     if span.orphan:
         parts.append("its parent is not in the record")
-    problem = _problem(span)
-    if problem:
-        parts.append(problem)  # before the figures: the end of a line may be cut
+    wrong = problem(span)
+    if wrong:
+        parts.append(wrong)  # before the figures: the end of a line may be cut
     elif span.end_ns is None:
         parts.append(span.status)
     if not (span.kind in _CALLS and span.end_ns is None):
         parts.extend(_figures(node.totals))
     if attempts > 1:
         parts.append(counted(attempts, "attempt"))
-    if not problem and span.preview and span.kind != "iteration" and span.parent_id is not None:
+    if not wrong and span.preview and span.kind != "iteration" and span.parent_id is not None:
         parts.append(f"“{line(span.preview)}”")
     return " · ".join(parts)
 
@@ -137,7 +137,8 @@ def _is_empty(span: SpanRow) -> bool:
     return span.kind == "sub_call" and span.status == "ok" and span.response_chars == 0
 
 
-def _problem(span: SpanRow) -> str | None:
+def problem(span: SpanRow) -> str | None:
+    """What went wrong in a span, on one line and safe to print; None when nothing did."""
     if _is_empty(span):
         return "empty reply"
     if span.status in _FINE:
