@@ -1,7 +1,7 @@
 """The look of the app: colours and sizes, light and dark, as Streamlit options for the server to set.
 
-Fonts are the ones Streamlit ships: nothing is fetched from anywhere. One accent colour; red, orange, green and
-grey stand beside a word that says the same.
+Fonts are the ones Streamlit ships: nothing is fetched from anywhere. One accent colour; red, orange, green
+and grey stand beside a word that says the same.
 """
 
 from __future__ import annotations

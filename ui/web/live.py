@@ -1,0 +1,129 @@
+"""One run on the Ask page: how far its start has come, a live picture while it works, then what came out.
+
+All state lives in the home: a reload, another tab and a new start of the app show the same. Only the picture
+of a working run is drawn again by itself, as a fragment, and only while it works.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import streamlit as st
+
+from rlm_core import semconv as sc
+from rlm_core.errors import InputError, RecordError, RLMScopeError
+from traces.home import Home
+from traces.reading import RunView, SpoolRun, load_run
+from ui.control import cancel_file
+from ui.figures import duration
+from ui.web import launch, outcome, plain
+from ui.web.notices import note, problem
+from ui.web.run_words import Where, cost_words, where
+
+PERIOD: Final = 1.0  # seconds between two pictures
+_CODE_HEIGHT: Final = 220  # pixels
+_SPOOL: Final = "live-spool"  # in the session: (run id, its spool reader), which reads only what is new
+
+
+def panel(home: Home, run_id: str, again: Callable[[str], None]) -> None:
+    """Show a run. `again` is called with its corpus id when the user wants to ask on that corpus again."""
+    try:
+        if _is_live(home, run_id):
+            st.fragment(_live, run_every=PERIOD)(home, run_id)
+        else:
+            st.session_state.pop(_SPOOL, None)
+            _ended(home, run_id, again)
+    except RLMScopeError as error:
+        problem(error)
+
+
+def _is_live(home: Home, run_id: str) -> bool:
+    from traces.ingest import is_open
+
+    started = launch.launch_state(home, run_id)
+    return started.state == "starting" or (started.state == "recorded" and is_open(home, run_id))
+
+
+def _ended(home: Home, run_id: str, again: Callable[[str], None]) -> None:
+    """What came of a run that is over, or why there is none."""
+    started = launch.launch_state(home, run_id)
+    try:
+        view = load_run(home, run_id, warn=note)
+    except InputError as error:
+        problem(started.error or error)
+        return
+    outcome.show(home, view, started.error, again)
+
+
+def _live(home: Home, run_id: str) -> None:
+    """The picture of a run at work. When it is over the whole page is drawn again, without this timer."""
+    if not _is_live(home, run_id):
+        st.rerun()
+    with st.container(border=True):
+        if launch.launch_state(home, run_id).state == "starting":
+            st.badge("starting", color="blue")
+            st.text("The process of this run is starting.")
+        else:
+            try:
+                _picture(_view(home, run_id))
+            except RecordError as error:
+                problem(error)
+        _cancel(home, run_id)
+
+
+def _view(home: Home, run_id: str) -> RunView:
+    known = st.session_state.get(_SPOOL)
+    if known is None or known[0] != run_id:
+        known = st.session_state[_SPOOL] = (run_id, SpoolRun(home, run_id))
+    view: RunView = known[1].poll()
+    return view
+
+
+def _picture(view: RunView) -> None:
+    run, now = view.summary, where(view)
+    st.badge("running", color="blue")
+    plain.text(run.question or "(the question is not recorded)")
+    seconds = max(0.0, time.time() - run.started_ns / 1e9) if run.started_ns else run.seconds
+    with st.container(horizontal=True, gap="medium"):
+        _figure("Elapsed", duration(seconds if seconds >= 1 else 0.0).replace("0 ms", "0 s"))
+        _figure("Iterations", f"{now.iterations} of {now.most:,}" if now.most else str(now.iterations))
+        _figure("Sub-calls done", f"{now.done:,}")
+        _figure("Running", f"{now.running:,}")
+        _figure("Failed", f"{now.failed:,}")
+        _figure("Tokens", f"{run.tokens['total']:,}")
+        _figure("Cost", cost_words(run))
+    st.text(_phase(now))
+    if now.cell is not None:
+        digest = now.cell.attributes.get(sc.CODE + ".sha256")
+        code = view.payload(digest) if isinstance(digest, str) else None
+        if code:
+            plain.code(code, "python", height=_CODE_HEIGHT)
+
+
+def _figure(label: str, value: str) -> None:
+    """A number of ours under a label of ours; `$` would begin a formula."""
+    st.metric(label, value.replace("$", "\\$"), width="content")
+
+
+def _phase(now: Where) -> str:
+    words = now.phase.capitalize()
+    if now.cell is not None and now.cell.cell is not None:
+        words += f": cell {now.cell.cell}"
+    if now.depth:
+        words += f", with a child run at depth {now.depth}"
+    return words + "."
+
+
+def _cancel(home: Home, run_id: str) -> None:
+    if cancel_file(home, run_id).exists():
+        st.text("Cancelling: calls that are on their way are given up.")
+        return
+    if st.button("Cancel the run", key="live-cancel"):
+        try:
+            launch.cancel_run(home, run_id)
+        except (RLMScopeError, OSError) as error:
+            problem(error)
+            return
+        st.rerun(scope="fragment")

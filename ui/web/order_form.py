@@ -1,0 +1,218 @@
+"""The fields of an order beside its corpus, their checks, and the start. Nothing here runs an engine.
+
+A field's complaint is one sentence, shown directly below that field.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+import streamlit as st
+
+from rlm_core.errors import InputError, RLMScopeError
+from rlm_core.limits import Limits
+from rlm_core.models import (
+    DEMO_ROOT,
+    DEMO_SUB,
+    ROOT_VARIABLE,
+    SUB_VARIABLE,
+    check_model_id,
+    default_models,
+    is_demo,
+)
+from traces.home import Home
+from ui.ask_run import check_question
+from ui.params import Dollars
+from ui.web import launch, outcome
+from ui.web.corpus_choice import QUESTION_KEY, Ready
+from ui.web.notices import problem
+
+_SAME_CLICK: Final = 3.0  # seconds in which the same order, started again, is a double click
+_LARGEST: Final = 10**12
+_DEFAULTS: Final = Limits()
+
+
+@dataclass
+class Fields:
+    """What the fields hold; `slots` are the places below them for complaints."""
+
+    values: dict[str, Any]
+    slots: dict[str, Any]
+
+    def slot(self, name: str) -> None:
+        """Keep a place for complaints about a field."""
+        self.slots[name] = st.empty()
+
+
+def question_field(fields: Fields) -> None:
+    """The question."""
+    fields.values["question"] = st.text_area(
+        "Question",
+        key=QUESTION_KEY,
+        height=110,
+        placeholder="What do you want to know about these documents?",
+        on_change="ignore",
+        persist_state="session",
+    )
+    fields.slot("question")
+
+
+def model_fields(fields: Fields) -> None:
+    """Root and sub-model: from the environment, else the demo model, which is said in words."""
+    try:
+        root, sub, unset = default_models(os.environ)
+    except InputError as error:
+        problem(error)
+        root, sub, unset = DEMO_ROOT, DEMO_SUB, None
+    left, right = st.columns(2)
+    with left:
+        fields.values["root"] = _model("Root model", root, "ask-root")
+        fields.slot("root")
+    with right:
+        fields.values["sub"] = _model("Sub-model", sub, "ask-sub")
+        fields.slot("sub")
+    demo = [is_demo(fields.values[name]) for name in ("root", "sub")]
+    if all(demo):
+        st.caption(
+            outcome.DEMO
+            + (
+                f" Set {ROOT_VARIABLE} and {SUB_VARIABLE}, and your provider's key, "
+                "in the environment of the app to use one."
+                if unset
+                else ""
+            )
+        )
+    elif any(demo):
+        st.caption("One of the two is the demo model, which answers by fixed rules and is no language model.")
+
+
+def _model(label: str, default: str, key: str) -> str:
+    return st.text_input(
+        label, default, key=key, persist_state="session", help="A LiteLLM model id, PROVIDER/NAME."
+    ).strip()
+
+
+def limit_fields(fields: Fields) -> None:
+    """Limits, concurrency and seed; an empty one is no limit."""
+    left, middle, right = st.columns(3)
+    with left:
+        _count(fields, "max_iterations", "Iterations", 1, _DEFAULTS.max_iterations)
+        _count(fields, "max_seconds", "Seconds", 1, None)
+        _count(fields, "concurrency", "Calls at a time", 1, _DEFAULTS.concurrency)
+    with middle:
+        _count(fields, "max_calls", "Sub-calls", 1, _DEFAULTS.max_calls)
+        _count(fields, "max_tokens", "Tokens", 1, None)
+        _count(fields, "seed", "Seed of the cells", 0, 0, 2**32 - 1)
+    with right:
+        _count(fields, "max_depth", "Depth of child runs", 0, _DEFAULTS.max_depth)
+        fields.values["max_cost_usd"] = st.text_input(
+            "Cost in dollars",
+            key="ask-cost",
+            placeholder="no limit",
+            on_change="ignore",
+            persist_state="session",
+        ).strip()
+    fields.slot("max_cost_usd")
+
+
+def fault_fields(fields: Fields) -> None:
+    """Seeded faults of the demo model, only where it answers."""
+    if not any(is_demo(fields.values[name]) for name in ("root", "sub")):
+        return
+    st.markdown("**Practise on a broken run**")
+    st.caption("The demo model can give some wrong answers on purpose; the seed says which.")
+    left, middle, _ = st.columns(3)
+    with left:
+        fields.values["fault_rate"] = st.number_input(
+            "Share of wrong sub-calls", 0.0, 1.0, 0.0, 0.05, key="ask-fault-rate",
+            on_change="ignore", persist_state="session",
+        )  # fmt: skip
+    with middle:
+        _count(fields, "fault_seed", "Seed of the faults", 0, 0, 2**32 - 1)
+
+
+def _count(
+    fields: Fields, name: str, label: str, least: int, default: int | None, most: int = _LARGEST
+) -> None:
+    fields.values[name] = st.number_input(
+        label,
+        least,
+        most,
+        default,
+        1,
+        key=f"ask-{name}",
+        placeholder="no limit",
+        on_change="ignore",
+        persist_state="session",
+    )
+
+
+def start(home: Home, fields: Fields, corpus: Ready) -> str | None:
+    """Check everything and start; the run's id, or None when a field says what is wrong with it."""
+    order = _checked(fields, corpus)
+    if order is None:
+        return None
+    last = st.session_state.get("ask-last")
+    again = last is not None and last[0] == order and time.monotonic() - last[2] < _SAME_CLICK
+    ticket = last[1] if again else st.session_state.setdefault("ask-ticket", launch.new_ticket())
+    try:
+        run_id = launch.start_run(home, order, ticket)
+    except RLMScopeError as error:
+        _complain(fields, "start", error)
+        return None
+    st.session_state["ask-last"] = (order, ticket, time.monotonic())
+    st.session_state["ask-ticket"] = launch.new_ticket()
+    return run_id
+
+
+def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
+    """The order; None when something is wrong, which is then said beside every field concerned."""
+    values, good = fields.values, True
+    checks = {
+        "question": lambda: check_question(values["question"]),
+        "root": lambda: check_model_id(values["root"], "the root model"),
+        "sub": lambda: check_model_id(values["sub"], "the sub-model"),
+        "max_cost_usd": lambda: _dollars(values["max_cost_usd"]),
+        "corpus": ready,
+    }
+    found: dict[str, Any] = {}
+    for name, check in checks.items():
+        try:
+            found[name] = check()
+        except InputError as error:
+            good = False
+            _complain(fields, name, error)
+    if not good:
+        return None
+    limits = {name: values[name] for name in _LIMITS}
+    return launch.Order(
+        question=values["question"],
+        corpus_id=found["corpus"].corpus_id,
+        root=values["root"],
+        sub=values["sub"],
+        limits={**limits, "max_cost_usd": found["max_cost_usd"]},
+        seed=values["seed"],
+        fault_rate=values.get("fault_rate", 0.0),
+        fault_seed=values.get("fault_seed", 0),
+    )
+
+
+_LIMITS: Final = ("max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency")
+
+
+def _dollars(given: str) -> str | None:
+    if not given:
+        return None
+    try:
+        return str(Dollars().convert(given, None, None))
+    except click.BadParameter as error:
+        raise InputError(error.message) from None
+
+
+def _complain(fields: Fields, name: str, error: object) -> None:
+    with fields.slots[name].container():
+        problem(error)

@@ -1,0 +1,92 @@
+"""What came out of a run, for the person who asked: the answer first, then how far it can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from traces.home import Home
+from traces.reading import RunSummary, RunView
+from ui.web import plain
+from ui.web.notices import note, problem, said
+from ui.web.run_words import COLOURS, Remarks, facts_line, incomplete, remarks, status_word, stopped
+
+DEMO: str = "Demo model: it answers by fixed rules, no language model is involved."
+
+
+def show(home: Home, view: RunView, error: str | None, again: Callable[[str], None]) -> None:
+    """The outcome of a run that is over. `error` is what its process left as the reason why it broke off."""
+    run, remarked = view.summary, remarks(view)
+    with st.container(border=True):
+        _head(run)
+        _answer(run, remarked)
+        _trust(run, remarked, error)
+        plain.text(facts_line(run))
+        if run.demo:
+            st.caption(DEMO)
+        _onward(home, run, again)
+
+
+def _head(run: RunSummary) -> None:
+    word = status_word(run)
+    with st.container(horizontal=True, gap="small"):
+        st.badge(word, color=COLOURS[word])
+        if run.forced:
+            st.badge("forced answer", color="orange")
+        if run.demo:
+            st.badge("demo model", color="gray")
+    plain.text(run.question or "(the question is not recorded)")
+
+
+def _answer(run: RunSummary, remarked: Remarks) -> None:
+    st.markdown("##### Answer")
+    if run.answer is not None:
+        with st.container(border=True):
+            _whole(run.answer, "outcome-answer")
+        return
+    st.text("There is no answer.")
+    if remarked.partial:
+        st.caption("The best partial answer until then:")
+        _whole(remarked.partial, "outcome-partial")
+
+
+def _whole(text: str, key: str) -> None:
+    if len(text) <= plain.PREVIEW_CHARS:
+        plain.text(text)
+    else:
+        plain.payload(text, key=key, file_name="answer.txt")
+
+
+def _trust(run: RunSummary, remarked: Remarks, error: str | None) -> None:
+    """Why the run stopped, and everything that speaks for or against its answer."""
+    st.text(stopped(run) + (_FORCED if run.forced else ""))
+    if remarked.confidence or remarked.note:
+        words = f"confidence {remarked.confidence or 'not stated'}"
+        plain.text(f"{words}: {remarked.note}" if remarked.note else words)
+    if remarked.mark:
+        plain.text(f"marked: {remarked.mark} (the program insisted on this answer)")
+    why = error or remarked.error
+    if why and run.answer is None:
+        problem(why)
+    missing = incomplete(run)
+    if missing:
+        note(missing)
+    if run.failed_sub_calls and run.answer is not None:
+        said("Check", "orange", _FAILED)
+
+
+_FORCED = " The answer was forced: the root gave its best answer in one last reply."
+_FAILED = "Some sub-calls failed, so the answer may miss what they would have found."
+
+
+def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        st.page_link(
+            "pages/run.py",
+            label="Open the run",
+            icon=":material/account_tree:",
+            query_params={"run": run.run_id},
+        )
+        if run.corpus_id and (home.corpora / run.corpus_id / "manifest.json").is_file():
+            st.button("Ask again on this corpus", key="outcome-again", on_click=again, args=(run.corpus_id,))

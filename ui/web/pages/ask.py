@@ -1,0 +1,76 @@
+"""The Ask page: a question over documents on the left, its run on the right, also after a reload."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rlm_core.errors import RLMScopeError
+from traces.home import Home
+from traces.reading import list_runs
+from ui.web import corpus_choice, live, order_form, plain
+from ui.web.notices import note, problem
+from ui.web.run_words import COLOURS, status_word
+
+_RECENT = 5
+_LINE = 160  # characters of a question or answer in the list
+
+
+def page() -> None:
+    """Show the page for the home of `$RLMSCOPE_HOME`; `?run=ID` names the run beside the form."""
+    home = Home.resolve()
+    left, right = st.columns([5, 7], gap="large")
+    with left:
+        started = _form(home)
+    if started is not None:
+        st.query_params["run"] = started
+    run_id = st.query_params.get("run")
+    with right:
+        if run_id:
+            live.panel(home, run_id, corpus_choice.choose_saved)
+        else:
+            _recent(home)
+
+
+def _form(home: Home) -> str | None:
+    """The form; the id of the run that was just started with it."""
+    fields = order_form.Fields({}, {})
+    order_form.question_field(fields)
+    corpus = corpus_choice.choose(home)
+    fields.slot("corpus")
+    order_form.model_fields(fields)
+    with st.expander("Limits, seeds and practice faults"):
+        order_form.limit_fields(fields)
+        order_form.fault_fields(fields)
+    clicked = st.button("Start", type="primary", key="ask-start", width="stretch")
+    fields.slot("start")
+    return order_form.start(home, fields, corpus) if clicked else None
+
+
+def _recent(home: Home) -> None:
+    """The runs that came last, and what to do when there are none."""
+    st.markdown("##### Last runs")
+    try:
+        runs = list_runs(home, _RECENT, warn=note)
+    except RLMScopeError as error:
+        problem(error)
+        return
+    if not runs:
+        st.text("There are no runs yet. Choose a corpus, ask a question and press Start.")
+    for run in runs:
+        word = status_word(run)
+        with st.container(border=True, gap="xsmall"):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.badge(word, color=COLOURS[word])
+                st.page_link("pages/ask.py", label="Show", query_params={"run": run.run_id})
+                st.page_link("pages/run.py", label="Open the run", query_params={"run": run.run_id})
+            plain.text(_short(run.question or "(the question is not recorded)"))
+            if run.answer is not None:
+                plain.text(_short(run.answer))
+
+
+def _short(text: str) -> str:
+    whole = " ".join(text.split())
+    return whole if len(whole) <= _LINE else whole[: _LINE - 1] + "…"
+
+
+page()
