@@ -13,6 +13,7 @@ _ROW_KEYS: Final = {"name": str, "type": str, "size": int, "hash": str, "preview
 _CHANGES: Final = ("new", "changed", "deleted")
 _MAX_ROWS: Final = 1_000
 _MAX_TEXT: Final = 300  # characters of a name or preview in a variable table
+_SAID: Final = 200  # characters a worker may add to an output, to say what it did not keep
 _MAX_EXCEPTION: Final = 50_000
 _MAX_DEPTH: Final = 400  # of JSON in JSON; the deepest form of a value has about 300 levels
 _SCHEMA_ITEMS: Final = 20_000
@@ -127,12 +128,15 @@ def read_done(frame: dict[str, Any], number: int) -> CellReport:
         raise frames.FrameError("an ill-typed answer")
     if not isinstance(rows, list) or len(rows) > _MAX_ROWS:
         raise frames.FrameError("an ill-typed variable table")
+    chars = _whole(frame.get("chars"), 0, 1 << 60)
+    if len(frame["stdout"]) > chars + _SAID:
+        raise frames.FrameError("more output than was counted")
     restored = frame.get("restored", [])
     if not isinstance(restored, list) or not all(isinstance(name, str) for name in restored):
         raise frames.FrameError("an ill-typed list of restored names")
     return CellReport(
         stdout=frame["stdout"],
-        true_chars=_whole(frame.get("chars"), 0, 1 << 60),
+        true_chars=chars,
         exception_type=error["type"][:_MAX_TEXT] if error else None,
         exception=error["text"][:_MAX_EXCEPTION] if error else None,
         interrupted=frame.get("interrupted") is True,

@@ -26,30 +26,29 @@ class Ending:
     value: Any = None
     name: str | None = None
 
-    def set(self, via: str | None, value: Any = None, name: str | None = None) -> None:
-        """Take an ending, or with None forget it (a new cell begins)."""
-        self.via, self.value, self.name = via, value, name
+    def forget(self) -> None:
+        """A new cell begins."""
+        self.via = self.value = self.name = None
+
+    def FINAL(self, value: Any) -> None:
+        """End the run with this value."""
+        self.via, self.value, self.name = "FINAL", value, None
+
+    def SUBMIT(self, *args: Any, **fields: Any) -> None:
+        """End the run with this value; several values are given as a tuple, named ones as a dict."""
+        value = fields or (args[0] if len(args) == 1 else args)
+        self.via, self.value, self.name = "SUBMIT", value, None
+
+    def FINAL_VAR(self, name: Any) -> None:
+        """End the run with the value this variable has at the end of the cell."""
+        self.via, self.value, self.name = "FINAL_VAR", name, None
+        if isinstance(name, str):
+            self.name = str(name).strip()
 
 
 def build(channel: Channel, namespace: dict[str, Any], final: Ending) -> dict[str, Any]:
     """The callables of the REPL by name, aliases included."""
     calls = _Calls(channel)
-
-    def FINAL(value: Any) -> None:
-        """End the run with this value."""
-        final.set("FINAL", value)
-
-    def SUBMIT(*args: Any, **fields: Any) -> None:
-        """End the run with this value; several values are given as a tuple, named ones as a dict."""
-        value = fields or (args[0] if len(args) == 1 else args)
-        final.set("SUBMIT", value)
-
-    def FINAL_VAR(name: Any) -> None:
-        """End the run with the value this variable has at the end of the cell."""
-        if isinstance(name, str):
-            final.set("FINAL_VAR", name=str(name).strip())
-        else:
-            final.set("FINAL_VAR", name)
 
     def SHOW_VARS() -> str:
         """The variables defined so far, with their types."""
@@ -68,9 +67,9 @@ def build(channel: Channel, namespace: dict[str, Any], final: Ending) -> dict[st
         "rlm_query": calls.rlm_query,
         "rlm_query_batched": calls.rlm_query_batched,
         "budget": calls.budget,
-        "FINAL": FINAL,
-        "FINAL_VAR": FINAL_VAR,
-        "SUBMIT": SUBMIT,
+        "FINAL": final.FINAL,
+        "FINAL_VAR": final.FINAL_VAR,
+        "SUBMIT": final.SUBMIT,
         "SHOW_VARS": SHOW_VARS,
         "SubCallError": SubCallError,
     }

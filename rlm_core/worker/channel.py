@@ -73,7 +73,7 @@ class Channel:
         while True:
             with self._state:
                 while not ready() and self._reading:
-                    self._state.wait(_CHECK_SECONDS)
+                    self._state.wait(_CHECK_SECONDS if self._interrupts.can_strike() else None)
                     self._interrupts.check()
                 if ready():
                     return

@@ -54,9 +54,13 @@ class Interrupts:
             error = late if error is None else error
         return value, error
 
+    def can_strike(self) -> bool:
+        """Whether this is the main thread, and in a cell."""
+        return self._in_cell and _this_thread() == _MAIN
+
     def check(self) -> None:
-        """Raise an interrupt that waited, if the main thread is here and in a cell."""
-        if self._pending and self._in_cell and _this_thread() == _MAIN:
+        """Raise an interrupt that waited, if it can strike here."""
+        if self._pending and self.can_strike():
             self._pending = False
             raise _INTERRUPT
 

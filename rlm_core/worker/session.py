@@ -82,7 +82,7 @@ class Session:
     def _run(self, number: int, code: str) -> dict[str, Any]:
         """Run one cell; the report on it. What may run code of the cell does so inside `Interrupts.run`."""
         self._output.start()
-        self._final.set(None)
+        self._final.forget()
         self._answer["ready"] = False
         self._interrupts.forget()
         name = f"{api.CELL_FILE}{number}>"

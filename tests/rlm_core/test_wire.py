@@ -178,6 +178,7 @@ def test_a_report_as_workers_send_it() -> None:
         {"stdout": 5},
         {"chars": "3"},
         {"chars": -1},
+        {"chars": 3, "stdout": "x" * 1_000},
         {"exc": "text"},
         {"exc": {"type": "E"}},
         {"exc": {"type": "E", "text": None}},
