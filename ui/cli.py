@@ -16,6 +16,7 @@ from ui.startup import check_identity
 
 # command -> (module, one line of help); the module defines a click command of the same name
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "app": ("ui.app_command", "Start the app in the browser."),
     "ask": ("ui.ask", "Ask a question over files, folders or a corpus."),
     "runs": ("ui.read_commands", "List the runs, newest first."),
     "show": ("ui.read_commands", "Show the recursion tree of a run."),
