@@ -1,8 +1,8 @@
 """`make bench`: what the engine and its record cost, beside the targets of the design.
 
 CPU time first: it counts user and system time of this process and of every worker it waited for. Wall time is
-shown only as a ratio to what the sleeping model alone would need. Every figure is the median of several runs in
-this one process, with the spread; compare figures of one run of this command only, machines differ.
+shown only as a ratio to what the sleeping model alone would need. Every figure is the median of several runs
+in this one process, with the spread; compare figures of one run of this command only, machines differ.
 """
 
 from __future__ import annotations

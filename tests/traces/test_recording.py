@@ -209,7 +209,7 @@ def test_an_id_that_could_leave_the_folder_is_refused(tmp_path: Path) -> None:
         recording(home_in(tmp_path), "../elsewhere")
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="a person without root's rights")
+@pytest.mark.usefixtures("no_root_rights")
 def test_a_folder_without_write_access_is_said(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     home.spool.chmod(0o500)
