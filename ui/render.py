@@ -33,19 +33,25 @@ def terminal_width() -> int:
 
 
 def table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: frozenset[int] = frozenset(),
+    whole: frozenset[int] = frozenset(),
 ) -> list[str]:
     """Rows under a head, columns aligned; the widest columns are cut so that a row fits the terminal.
 
-    The first column is never cut (it is what people copy). `right` numbers the columns of figures.
+    Never cut are the first column (it is what people copy), figures (`right` numbers their columns) and the
+    columns of `whole`.
     """
     from rich.cells import cell_len
 
     cells = [list(head), *([line(cell) for cell in row] for row in rows)]
     widths = [max(cell_len(row[place]) for row in cells) for place in range(len(head))]
     spare = terminal_width() - 2 * (len(head) - 1)
-    while sum(widths) > spare and max(widths[1:], default=0) > 5:
-        widest = max(range(1, len(widths)), key=widths.__getitem__)
+    loose = [place for place in range(1, len(widths)) if place not in right | whole]
+    while sum(widths) > spare and max((widths[place] for place in loose), default=0) > 5:
+        widest = max(loose, key=widths.__getitem__)
         widths[widest] -= 1
     return ["  ".join(_padded(row, widths, right)).rstrip() for row in cells]
 
@@ -74,7 +80,7 @@ def runs_table(runs: Sequence[RunSummary]) -> list[str]:
         for run in runs
     ]
     head = ("run", "status", "question", "answer", "models", "calls", "cost")
-    return table(head, rows, right=frozenset({5, 6}))
+    return table(head, rows, right=frozenset({5, 6}), whole=frozenset({1}))
 
 
 def _answer(run: RunSummary) -> str:
