@@ -62,12 +62,21 @@ def start_run(home: Home, order: Order, ticket: str) -> str:
     lock = FileLock(files.lock)
     try:
         files.request.parent.mkdir(mode=0o700, exist_ok=True)
+        _forget_deleted(home, files.request.parent)
         if _first(home, ticket, files, lock) and files.write_order(order):
             _start(home, ticket, files, lock)
     except OSError as error:
         lock.release()
         raise RecordError(f"The run could not be started: {error.strerror or error}.") from error
     return ticket
+
+
+def _forget_deleted(home: Home, requests: Path) -> None:
+    """Of runs that a person deleted nothing stays, no sentence about them either."""
+    deleted = deleted_runs(home)
+    for path in requests.glob("*.json"):
+        if path.stem in deleted:
+            StartFiles(home, path.stem).remove()
 
 
 def _first(home: Home, ticket: str, files: StartFiles, lock: FileLock) -> bool:
@@ -86,9 +95,8 @@ def _start(home: Home, ticket: str, files: StartFiles, lock: FileLock) -> None:
     command = [sys.executable, "-P", "-c", _BOOT, str(_ROOT), str(home.root), ticket]
     files.log.parent.mkdir(mode=0o700, exist_ok=True)
     with open(os.open(files.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), "ab") as log:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_detached(lock.fileno())
-        )
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        process = subprocess.Popen(command, **streams, **_detached(lock.fileno()))
     threading.Thread(target=_reap, args=(process, lock), name="rlm-reaper", daemon=True).start()
 
 

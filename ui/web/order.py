@@ -151,8 +151,8 @@ class StartFiles:
             return None
         return found if isinstance(found, str) else None
 
-    def remove(self, *paths: Path) -> None:
-        """Remove some of the files; one that cannot be removed does no harm."""
-        for path in paths:
+    def remove(self) -> None:
+        """Remove all of them; one that cannot be removed does no harm."""
+        for path in (self.request, self.lock, self.log):
             with suppress(OSError):
                 path.unlink(missing_ok=True)

@@ -51,11 +51,13 @@ def run(home: Home, run_id: str, environ: Mapping[str, str]) -> int:
 
 def _finish(files: StartFiles, sentence: str | None) -> None:
     """Leave only what somebody may still need: the record says all the rest."""
-    if sentence is not None:
+    if sentence is None:
+        files.remove()
+        return
+    try:
         files.leave_error(sentence)
-        files.remove(files.log)
-    else:
-        files.remove(files.request, files.lock, files.log)
+    except OSError as error:
+        say(f"rlmscope: {sentence} (and this could not be left for the app: {error.strerror or error})")
 
 
 if __name__ == "__main__":
