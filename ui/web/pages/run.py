@@ -1,0 +1,161 @@
+"""The Run page: `/run?run=ID&span=ID`. Its head, the recursion tree, and the chosen span in full.
+
+The address is the truth about what is shown: choosing a span writes it there, a reload reads it there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from rlm_core.errors import InputError, RLMScopeError
+from traces.home import Home
+from traces.reading import SpanRow, resolve_span
+from ui.web import launch, run_record
+from ui.web.notices import note, problem
+from ui.web.run_header import header
+from ui.web.run_record import Record
+from ui.web.span_view import span_view
+from ui.web.tree_view import table, tree
+
+_TICK: Final = 1.0  # seconds between two looks at a run that goes on
+_SLOW_TICK: Final = 3.0  # the same for one with very many spans
+_MANY: Final = 5_000
+_FOLLOWED: Final = "run-followed"  # in the session: (span the tree knows is chosen, number of such changes)
+_TABLE_HELP: Final = "The same rows as a table: to search, to sort, and for screen readers."
+_STYLE: Final = """
+<style>
+.st-key-run-question p { font-size: 1.15rem; font-weight: 600; white-space: pre-wrap; }
+.st-key-run-id pre, .st-key-span-id pre { padding: 0.15rem 2.5rem 0.15rem 0.5rem; }
+.st-key-run-tree { position: sticky; top: 3.75rem; }
+.st-key-span-path button { min-height: 1.4rem; padding: 0 0.25rem; }
+</style>
+"""
+
+
+def main() -> None:
+    """Show the run that the address names, or say in one sentence why that is impossible."""
+    st.html(_STYLE)
+    ref = st.query_params.get("run", "")
+    if not ref:
+        _nothing("No run was chosen.")
+        return
+    try:
+        home = Home.resolve()
+        run_id = run_record.full_id(home, ref)
+        if run_id != ref:
+            st.query_params["run"] = run_id
+        record = run_record.open_record(home, run_id)
+    except InputError as error:
+        _absent(ref, error)
+    except RLMScopeError as error:
+        _unreadable(error)
+    else:
+        every = None if record.spool is None else _SLOW_TICK if len(record.view.spans) > _MANY else _TICK
+        if every is None:
+            _top(record)
+        st.fragment(_body, run_every=every)(home, run_id, every is not None)
+
+
+def _nothing(sentence: object) -> None:
+    problem(sentence)
+    st.page_link("pages/runs.py", label="All runs")
+
+
+def _absent(ref: str, error: InputError) -> None:
+    """No such run; a run that is only just being started may not have a record yet."""
+    started = launch.launch_state(Home.resolve(), ref)
+    if started.state == "starting":
+        st.badge("starting", color="blue")
+        st.text("The process of this run is starting; nothing has been recorded yet.")
+        st.fragment(_wait, run_every=_TICK)(ref)
+        return
+    _nothing(started.error if started.error and started.error != _NO_RUN else error)
+
+
+_NO_RUN: Final = "There is no such run."
+
+
+def _wait(run_id: str) -> None:
+    if launch.launch_state(Home.resolve(), run_id).state != "starting":
+        st.rerun()
+
+
+def _unreadable(error: RLMScopeError) -> None:
+    problem(error)
+    st.button("Try again", on_click=run_record.forget)
+
+
+def _top(record: Record) -> None:
+    for sentence in record.said:
+        note(sentence)
+    header(record.view)
+
+
+def _body(home: Home, run_id: str, live: bool) -> None:
+    """Tree and detail; for a run that goes on also its head. Drawn anew by itself while it goes on."""
+    try:
+        record = run_record.open_record(home, run_id)
+    except InputError as error:
+        _nothing(error)
+        return
+    except RLMScopeError as error:
+        _unreadable(error)
+        return
+    if live:
+        if record.spool is None:
+            st.rerun()
+        _top(record)
+    if not record.view.spans:
+        note("Nothing has been recorded yet." if live else "This run recorded no spans.")
+        return
+    _panes(record)
+
+
+def _panes(record: Record) -> None:
+    view, rows = record.view, record.rows
+    span = _chosen(record)
+    left, right = st.columns([11, 10], gap="medium")
+    with left, st.container(key="run-tree", gap="small"):
+        as_table = st.toggle("Table", key="run-as-table", help=_TABLE_HELP)
+        show = table if as_table else tree
+        show(rows, run_id=view.run_id, selected=span.span_id, token=_token(span), on_select=_select)
+    with right:
+        span_view(view, span, rows.rows[rows.place[span.span_id]], _go)
+
+
+def _chosen(record: Record) -> SpanRow:
+    """The span of the address, else the topmost one; a span that is not there is said to be so."""
+    ref = st.query_params.get("span", "")
+    top = record.rows.rows[0].span
+    assert top is not None  # groups stand below spans
+    if ref:
+        try:
+            return resolve_span(record.view, ref)
+        except InputError as error:
+            problem(error)
+    return record.view.by_id[top]
+
+
+def _token(span: SpanRow) -> int:
+    """A number that changes when another span was chosen elsewhere than in the tree."""
+    known, number = st.session_state.get(_FOLLOWED, (None, 0))
+    if known != span.span_id:
+        number += 1
+    st.session_state[_FOLLOWED] = (span.span_id, number)
+    return int(number)
+
+
+def _select(span_id: str) -> None:
+    """A span was chosen in the tree, which shows it as chosen already."""
+    _known, number = st.session_state.get(_FOLLOWED, (None, 0))
+    st.session_state[_FOLLOWED] = (span_id, number)
+    _go(span_id)
+
+
+def _go(span_id: str) -> None:
+    st.query_params["span"] = span_id
+
+
+main()

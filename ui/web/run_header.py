@@ -1,0 +1,120 @@
+"""The head of the run page: what was asked, what came out, how far it can be trusted, what it took."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from traces.reading import RunView
+from traces.summing import spend_of
+from ui.figures import counted, duration, money, tokens
+from ui.web import plain
+from ui.web.notices import note, problem, said
+from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
+
+_ANSWER_CHARS: Final = 600
+_ANSWER_LINES: Final = 6
+DEMO: Final = "No language model was involved: the demo model answers by fixed rules."
+
+
+def header(view: RunView) -> None:
+    """The head of a run, ended or not."""
+    run, remarked = view.summary, remarks(view)
+    word = status_word(run)
+    with st.container(key="run-head", gap="small"):
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.badge(word, color=COLOURS[word])
+            if run.forced:
+                st.badge("forced answer", color="orange")
+            if run.demo:
+                st.badge("demo model", color="gray")
+            with st.container(width="content", key="run-id"):
+                plain.code(run.run_id)
+        with st.container(key="run-question"):
+            plain.text((run.question or "(the question is not recorded)")[: plain.PREVIEW_CHARS])
+        _answer(view, remarked)
+        _facts(view)
+        _remarks(view, remarked)
+
+
+def _answer(view: RunView, remarked: Remarks) -> None:
+    run = view.summary
+    if run.answer is None:
+        if not view.live:
+            st.text(f"There is no answer. {stopped(run)}")
+        if remarked.partial:
+            st.caption("The best partial answer until then")
+            _bounded(remarked.partial, "run-partial")
+        return
+    with st.container(border=True, gap=None, key="run-answer"):
+        st.caption("Answer")
+        _bounded(run.answer, "run-answer-text")
+
+
+def _bounded(text: str, key: str) -> None:
+    """The beginning of a text, and all of it on request: the tree must stay in sight."""
+    lines = text.split("\n")
+    if len(text) <= _ANSWER_CHARS and len(lines) <= _ANSWER_LINES:
+        plain.text(text or "(empty)")
+        return
+    begin = "\n".join(lines[:_ANSWER_LINES])[:_ANSWER_CHARS]
+    plain.text(f"{begin} …")
+    whole = st.expander(f"All {len(text):,} characters", key=f"{key}-whole", on_change="rerun")
+    if whole.open:
+        with whole:
+            plain.payload(text, key=key, file_name="answer.txt")
+
+
+def _facts(view: RunView) -> None:
+    run = view.summary
+    failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
+    with st.container(horizontal=True, gap="medium", key="run-facts"):
+        fact("Root model", run.root_model or "unknown")
+        fact("Sub-model", run.sub_model or "unknown")
+        fact("Iterations", f"{run.iterations:,}")
+        fact("Sub-calls", f"{run.sub_calls:,}{failed}")
+        fact("Tokens", tokens(run.tokens))
+        fact("Cost", cost_words(run) + _shares(view))
+        fact("Time", duration(run.seconds))
+        fact("Started", run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown")
+        fact("Sandbox", run.sandbox or "unknown")
+
+
+def fact(label: str, value: str) -> None:
+    """A value under a small label; the value may be any text, the label is ours."""
+    with st.container(width="content", gap=None):
+        st.caption(label)
+        plain.text(value)
+
+
+def _shares(view: RunView) -> str:
+    """What of the cost was the root's and what the sub-model's; said only where money was spent."""
+    if not view.summary.known_usd:
+        return ""
+    parts = []
+    for word, kind in (("root", "root_call"), ("sub", "sub_call")):
+        spend = spend_of(span for span in view.spans if span.kind == kind)
+        known = spend.usd is None and spend.known_usd > 0
+        parts.append(f"{word} {money(spend.known_usd if known else spend.usd, spend.status)}")
+    return f" ({', '.join(parts)})"
+
+
+def _remarks(view: RunView, remarked: Remarks) -> None:
+    run = view.summary
+    if not view.live and run.answer is not None and run.stop_reason != "final":
+        note(stopped(run))
+    if remarked.confidence or remarked.note:
+        words = f"confidence {remarked.confidence or 'not stated'}"
+        said("Stated", "blue", f"{words}: {remarked.note}" if remarked.note else words)
+    if remarked.mark:
+        said("Check", "orange", f"The answer is marked “{remarked.mark}”: the program insisted on it.")
+    if remarked.error and run.answer is None:
+        problem(remarked.error)
+    missing = incomplete(run)
+    if missing:
+        note(missing)
+    elif view.live and run.problems:
+        note(f"The record is incomplete: {counted(run.problems, 'record')} missing or unreadable.")
+    if run.demo:
+        st.caption(DEMO)

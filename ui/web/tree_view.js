@@ -1,0 +1,306 @@
+/* The recursion tree: draws the rows that `ui/web/tree_rows.py` has decided on.
+
+   The same component is mounted in two roles. With bytes it is a piece of the rows and draws nothing; with an
+   object it is the tree, which names the pieces it consists of. So a click, which changes neither, sends no
+   rows again, and a running run sends only the pieces that changed.
+
+   Every text is untrusted and becomes a text node; nothing here parses HTML. */
+
+const ROW = 26; // pixels, as in the style sheet
+const SPARE = 8; // rows drawn above and below what is in sight
+
+// Survives reruns and the removal of a tree from the page: rows by piece, what a person opened, by run.
+const shared = (globalThis.rlmscopeTree ??= {
+  pieces: new Map(),
+  kept: new Map(),
+  shown: new Set(),
+  mounted: new WeakMap(),
+});
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (data instanceof Uint8Array) {
+    const piece = JSON.parse(new TextDecoder().decode(data));
+    shared.pieces.set(piece.name, piece.rows);
+    for (const tree of shared.shown) tree.follow();
+    return undefined;
+  }
+  let tree = shared.mounted.get(parentElement);
+  if (tree?.run !== data.run) {
+    tree?.remove();
+    tree = new Tree(parentElement, data.run);
+    shared.mounted.set(parentElement, tree);
+    shared.shown.add(tree);
+  }
+  tree.select = (span) => setTriggerValue("selected", span);
+  tree.update(data);
+  return () => {
+    tree.remove();
+    shared.mounted.delete(parentElement);
+  };
+}
+
+class Tree {
+  constructor(parent, run) {
+    this.run = run;
+    this.names = null; // of the pieces on display
+    this.rows = null; // columns, by name
+    this.count = 0;
+    this.visible = []; // numbers of the rows that no closed parent hides
+    if (!shared.kept.has(run)) shared.kept.set(run, { toggled: new Map(), active: null, top: 0, token: null });
+    this.kept = shared.kept.get(run); // `selected` and `active` are keys: row numbers change while a run grows
+    this.build(parent);
+  }
+
+  build(parent) {
+    this.element = node("div", "tree");
+    const bar = node("div", "bar");
+    this.total = bar.appendChild(node("span", "count"));
+    bar.append(button("Expand all", () => this.setAll(true)), button("Collapse", () => this.setAll(false)));
+    const head = node("div", "head");
+    for (const [name, title] of COLUMNS) head.append(node("span", name, title));
+    this.scroller = node("div", "rows");
+    this.scroller.tabIndex = 0;
+    set(this.scroller, { role: "tree", "aria-label": "Recursion tree of the run" });
+    this.space = this.scroller.appendChild(node("div", "space"));
+    this.space.setAttribute("role", "presentation");
+    this.element.append(bar, head, this.scroller);
+    parent.append(this.element);
+    this.scroller.onscroll = () => {
+      this.kept.top = this.scroller.scrollTop;
+      this.draw();
+    };
+    this.scroller.onkeydown = (event) => this.onKey(event);
+    this.space.onclick = (event) => this.onClick(event);
+    this.sizes = new ResizeObserver(() => this.draw());
+    this.sizes.observe(this.scroller);
+  }
+
+  remove() {
+    this.sizes.disconnect();
+    this.element.remove();
+    shared.shown.delete(this);
+  }
+
+  update(data) {
+    this.wanted = data;
+    this.total.textContent = data.title;
+    this.follow();
+  }
+
+  /* Do what Python asks for as soon as all pieces of the rows are here; until then the old rows stay. */
+  follow() {
+    const { pieces: names, key, token } = this.wanted;
+    const pieces = names.map((name) => shared.pieces.get(name));
+    if (!pieces.every(Boolean)) return;
+    if (names.join() !== this.names?.join()) this.assemble(names, pieces);
+    // a selection that was made elsewhere (address, buttons) moves the tree; one made here is in place already
+    if (this.kept.token !== token) this.reveal(key, token);
+  }
+
+  assemble(names, pieces) {
+    const fresh = !this.rows;
+    this.rows = {};
+    for (const name of Object.keys(pieces[0] ?? {})) this.rows[name] = pieces.flatMap((piece) => piece[name]);
+    this.count = this.rows.key?.length ?? 0;
+    for (const name of this.names ?? []) if (!names.includes(name)) shared.pieces.delete(name);
+    this.names = names;
+    this.indexRows();
+    this.list();
+    if (fresh) this.scroller.scrollTop = this.kept.top;
+  }
+
+  /* Place among siblings, for screen readers: only the rows in sight are in the document. */
+  indexRows() {
+    const { level, key } = this.rows;
+    this.number = new Map();
+    this.parent = new Int32Array(this.count).fill(-1);
+    this.place = new Int32Array(this.count);
+    this.siblings = new Int32Array(this.count + 1); // by parent; the last entry is that of the top rows
+    const path = [];
+    for (let row = 0; row < this.count; row++) {
+      this.number.set(key[row], row);
+      path.length = level[row];
+      this.parent[row] = path[path.length - 1] ?? -1;
+      this.place[row] = ++this.siblings[this.parent[row] < 0 ? this.count : this.parent[row]];
+      path.push(row);
+    }
+  }
+
+  hasChildren(row) {
+    return row + 1 < this.count && this.rows.level[row + 1] > this.rows.level[row];
+  }
+
+  isOpen(row) {
+    return this.kept.toggled.get(this.rows.key[row]) ?? this.rows.opened[row];
+  }
+
+  list() {
+    const { level } = this.rows;
+    this.visible = [];
+    for (let row = 0; row < this.count; ) {
+      this.visible.push(row);
+      const open = this.isOpen(row);
+      const depth = level[row++];
+      if (!open) while (row < this.count && level[row] > depth) row++;
+    }
+    this.space.style.height = `${this.visible.length * ROW}px`;
+    this.draw();
+  }
+
+  draw() {
+    if (!this.rows) return;
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - SPARE);
+    const last = Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / ROW) + SPARE;
+    const drawn = this.visible.slice(first, last).map((row, index) => this.drawRow(row, first + index));
+    this.space.replaceChildren(...drawn);
+    const active = drawn.find((element) => element.classList.contains("active"));
+    if (active) this.scroller.setAttribute("aria-activedescendant", active.id);
+    else this.scroller.removeAttribute("aria-activedescendant");
+  }
+
+  drawRow(row, index) {
+    const cell = (name) => this.rows[name][row];
+    const element = node("div", cell("key") === this.kept.active ? "row active" : "row");
+    element.id = `row-${row}`;
+    element.style.top = `${index * ROW}px`;
+    element.title = [cell("label"), cell("note")].filter(Boolean).join(" · ");
+    const inner = this.hasChildren(row);
+    const parent = this.parent[row] < 0 ? this.count : this.parent[row];
+    set(element, {
+      role: "treeitem",
+      "aria-level": cell("level") + 1,
+      "aria-posinset": this.place[row],
+      "aria-setsize": this.siblings[parent],
+      "aria-selected": cell("key") === this.kept.selected,
+    });
+    if (inner) element.setAttribute("aria-expanded", this.isOpen(row));
+    const name = node("span", "name");
+    name.style.paddingLeft = `${Math.min(cell("level"), 30) * 14}px`;
+    name.append(
+      node("span", "twist", inner ? (this.isOpen(row) ? "▾" : "▸") : ""),
+      node("span", "label", cell("label")),
+      node("span", "note", cell("note")),
+    );
+    const line = node("span", `timeline line ${cell("tone")}`);
+    const bar = line.appendChild(node("i"));
+    bar.style.left = `${cell("start") / 10}%`;
+    bar.style.width = `${cell("width") / 10}%`;
+    element.append(
+      name,
+      node("span", `status ${cell("tone")}`, cell("status")),
+      node("span", "number tokens", cell("tokens")),
+      node("span", "number", cell("cost")),
+      node("span", "number", cell("time")),
+      line,
+    );
+    return element;
+  }
+
+  onClick(event) {
+    const element = event.target.closest(".row");
+    if (!element) return;
+    const row = Number(element.id.slice(4));
+    if (event.target.classList.contains("twist") || this.rows.span[row] === null) this.toggle(row);
+    else this.choose(row);
+  }
+
+  onKey(event) {
+    const here = Math.max(0, this.visible.indexOf(this.number.get(this.kept.active)));
+    const row = this.visible[here];
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 1);
+    const inner = row !== undefined && this.hasChildren(row);
+    const act = {
+      ArrowDown: () => this.moveTo(here + 1),
+      ArrowUp: () => this.moveTo(here - 1),
+      PageDown: () => this.moveTo(here + page),
+      PageUp: () => this.moveTo(here - page),
+      Home: () => this.moveTo(0),
+      End: () => this.moveTo(this.visible.length - 1),
+      ArrowRight: () => (inner && !this.isOpen(row) ? this.toggle(row) : inner && this.moveTo(here + 1)),
+      ArrowLeft: () =>
+        inner && this.isOpen(row) ? this.toggle(row) : this.moveTo(this.visible.indexOf(this.parent[row])),
+      Enter: () => (this.rows.span[row] === null ? this.toggle(row) : this.choose(row)),
+    };
+    act[" "] = act.Enter;
+    if (row === undefined || event.ctrlKey || event.metaKey || event.altKey || !act[event.key]) return;
+    event.preventDefault();
+    event.stopPropagation(); // the page has shortcuts of its own
+    act[event.key]();
+  }
+
+  moveTo(index) {
+    if (index < 0) return;
+    const place = Math.min(index, this.visible.length - 1);
+    this.kept.active = this.rows.key[this.visible[place]];
+    this.scrollTo(place, false);
+    this.draw();
+  }
+
+  scrollTo(place, centre) {
+    const top = place * ROW;
+    const height = this.scroller.clientHeight;
+    if (top >= this.scroller.scrollTop && top + ROW <= this.scroller.scrollTop + height) return;
+    const above = top < this.scroller.scrollTop;
+    this.scroller.scrollTop = centre ? top - height / 3 : above ? top : top + ROW - height;
+  }
+
+  toggle(row) {
+    this.kept.active = this.rows.key[row];
+    if (!this.hasChildren(row)) return this.draw();
+    this.kept.toggled.set(this.rows.key[row], !this.isOpen(row));
+    return this.list();
+  }
+
+  setAll(open) {
+    for (let row = 0; row < this.count; row++)
+      if (this.hasChildren(row)) this.kept.toggled.set(this.rows.key[row], open || this.rows.level[row] === 0);
+    this.list();
+  }
+
+  choose(row) {
+    this.kept.active = this.kept.selected = this.rows.key[row];
+    this.draw();
+    this.select(this.rows.span[row]);
+  }
+
+  reveal(key, token) {
+    this.kept.token = token;
+    this.kept.selected = key;
+    const row = this.number.get(key);
+    if (row !== undefined) {
+      this.kept.active = key;
+      for (let up = this.parent[row]; up >= 0; up = this.parent[up])
+        if (!this.isOpen(up)) this.kept.toggled.set(this.rows.key[up], true);
+    }
+    this.list();
+    if (row !== undefined) this.scrollTo(this.visible.indexOf(row), true);
+    this.draw();
+  }
+}
+
+const COLUMNS = [
+  ["", "Span"],
+  ["", "Status"],
+  ["number tokens", "Tokens"],
+  ["number", "Cost"],
+  ["number", "Time"],
+  ["timeline", "When in the run"],
+];
+
+function node(tag, className = "", text = "") {
+  const element = document.createElement(tag);
+  element.className = className;
+  if (text) element.textContent = text;
+  return element;
+}
+
+function button(text, act) {
+  const element = node("button", "", text);
+  element.type = "button";
+  element.onclick = act;
+  return element;
+}
+
+function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+}
