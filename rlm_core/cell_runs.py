@@ -30,6 +30,11 @@ class CellResult:
     phase: str
     refused_by_budget: bool = False
 
+    @property
+    def failed(self) -> bool:
+        """Whether the cell did not come to its end; what follows it in its reply expected another state."""
+        return self.report is None or self.report.exception_type is not None
+
 
 @dataclass
 class CellRuns:
@@ -49,7 +54,8 @@ class CellRuns:
     async def run(self, cell: Cell, iteration: int, parent: RunSpan) -> CellResult:
         """Run one cell; every span below it is closed before its own."""
         number, self._number = self._number, self._number + 1
-        code = check(cell.code, self.environment.known_names | self._names, self.documents)
+        known = self.environment.known_names | self._names
+        code = check(cell.code, known, self.documents, self._from_calls)
         phase = self._phase(code)
         span = self._start(cell, code, number, iteration, phase, parent)
         scope = CellScope(number, span, self.host, self.environment.interrupt)
@@ -163,7 +169,7 @@ class CellRuns:
         """What the root sees of a cell: output and traceback cut in the middle, then remarks."""
         limit = self.state.limits.output_shown_chars
         text = report.stdout
-        if report.true_chars > limit:
+        if len(text) > limit:
             half = limit // 2
             said = left_out(report.true_chars - 2 * half, report.true_chars)
             text = f"{text[:half]}\n{said}\n{text[-half:]}"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
-from rlm_core.errors import CorpusError, LimitReached, SandboxError
-from rlm_core.sub_calls import CellScope, Reply
+from rlm_core.errors import CorpusError, LimitReached, ModelError, SandboxError
+from rlm_core.sub_calls import CellScope, Reply, chars_of
 from rlm_core.telemetry import Attribute, RunSpan, as_json
 from rlm_core.wire import OpenCall, Slot
 
 if TYPE_CHECKING:
     from rlm_core.orchestrator import Orchestrator
+
+MOST_CONTEXT_CHARS: Final = (
+    64_000_000  # what a child may be given as texts; more goes through the run's corpus
+)
 
 
 async def run_child(
@@ -23,8 +28,6 @@ async def run_child(
 
     state, host = parent.state, scope.host
     key = host.child_key(slot)
-    if (known := host.recorded(key)) is not None:
-        return known
     facts: dict[str, Attribute | None] = {
         sc.CELL: scope.number,
         sc.CALL_LINE: call.line or None,
@@ -32,6 +35,8 @@ async def run_child(
         sc.REQUEST_HASH: key[0],
         sc.CALL_OCCURRENCE: key[1],
     }
+    if (known := host.recorded(key)) is not None:
+        return host.serve_known_child(span, facts, known)
     if slot.contexts is not None:  # as sent: places in the caller's corpus, texts where it made them itself
         facts[sc.CHILD_CONTEXT + ".sha256"] = state.recorder.payload(as_json(slot.contexts))
     try:
@@ -39,17 +44,34 @@ async def run_child(
             raise LimitReached(
                 "depth", f"child runs end at depth {state.limits.max_depth}; use llm_query or llm_batch here"
             )
+        _check_size(slot, state.limits.max_prompt_chars)
         state.ledger.admit_call()
         question = host.text_of(slot.prompt)
         corpus = parent.corpus
         if slot.contexts is not None:
-            corpus = Corpus.from_texts([host.text_of(parts) for parts in slot.contexts], state.scratch)
+            texts = [host.text_of(parts) for parts in slot.contexts]
+            corpus = await asyncio.to_thread(Corpus.from_texts, texts, state.scratch)
         child = Orchestrator(state, corpus, question, parent.next_child_path(), parent.depth + 1, facts)
         reply = answer_reply(await child.run(span))
     except LimitReached as error:
         kind = "depth" if error.dimension == "depth" else "budget"
         return host.refuse(scope, span, call, index, kind, str(error))
+    except ModelError as error:
+        return host.refuse(scope, span, call, index, error.kind, str(error))
     except (CorpusError, SandboxError) as error:
         return host.refuse(scope, span, call, index, "bad_request", str(error))
     host.remember(key, reply)
     return reply
+
+
+def _check_size(slot: Slot, most_prompt: int) -> None:
+    """Refuse what cannot be a child run before any of it is read; raises `ModelError`."""
+    asked, given = chars_of(slot.prompt), sum(chars_of(parts) for parts in slot.contexts or ())
+    if slot.too_large is not None or asked > most_prompt or given > MOST_CONTEXT_CHARS:
+        raise ModelError(
+            "too_large",
+            f"a child run takes a question of {most_prompt:,} characters and a context of "
+            f"{MOST_CONTEXT_CHARS:,} at most; give it parts",
+        )
+    if not asked:
+        raise ModelError("bad_request", "the question of a child run is empty")

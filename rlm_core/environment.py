@@ -95,10 +95,10 @@ class Environment:
         """Run one cell to its end; raises `WorkerDied` when the worker does not come back from it."""
         assert self._process is not None
         self._native.clear()
-        self._watch = Watch(self._process.pid, self._scratch, self.limits)
+        self._watch = Watch(self._process.pid, self._scratch, self.limits, self._exited, self._hang_up)
         guard = asyncio.create_task(self._watch.guard())
         calls: dict[int, OpenCall] = {}
-        self._weight = 0
+        self._failure = None
         try:
             await self._send({"t": "cell", "n": number, "code": code})
             while True:
@@ -109,7 +109,10 @@ class Environment:
                 self._take(frame, calls, host)
         except WorkerDied as death:
             raise (self._watch.explain(death)) from None
+        except frames.FrameError as error:  # the report itself is not what a worker sends
+            raise self._violation(str(error)) from None
         finally:
+            self._weight -= sum(call.weight for call in calls.values())
             self._watch.end()
             guard.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -217,7 +220,7 @@ class Environment:
 
     async def _send(self, message: dict[str, Any]) -> None:
         process = self._process
-        if process is None or process.stdin is None:
+        if process is None or process.stdin is None or process.stdin.is_closing():
             raise WorkerDied("closed", "the worker is closed")
         async with self._write_lock:
             try:
@@ -249,10 +252,23 @@ class Environment:
     async def _how_it_ended(self) -> str:
         assert self._process is not None
         self._kill()
-        code = await self._process.wait()
+        code = await exit_code(self._process)
         if code < 0:
-            return f"the worker process was ended by signal {signal.Signals(-code).name}"
+            known = {number.value: number.name for number in signal.Signals}
+            return f"the worker process was ended by signal {known.get(-code, -code)}"
         return f"the worker process exited with code {code}"
+
+    def _exited(self) -> bool:
+        return self._process is not None and self._process.returncode is not None
+
+    def _hang_up(self) -> None:
+        """The process is gone; a program it left behind must not keep the engine waiting for its pipe."""
+        if (
+            self._process is not None
+            and self._process.stdout is not None
+            and not self._process.stdout.at_eof()
+        ):
+            self._process.stdout.feed_eof()
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:
@@ -283,14 +299,22 @@ def batched_documents(documents: Sequence[dict[str, Any]]) -> Iterator[list[dict
         yield list(documents[start : start + _DOCUMENTS_PER_FRAME])
 
 
+async def exit_code(process: asyncio.subprocess.Process) -> int:
+    """Wait for the process itself. `Process.wait` also waits for its pipes, which others may hold open."""
+    while process.returncode is None:
+        await asyncio.sleep(0.002)
+    return process.returncode
+
+
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Close the pipe, which ends an idle worker; kill what does not leave."""
     if process.stdin is not None:
         process.stdin.close()
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), 0.5)
+        async with asyncio.timeout(0.5):
+            await exit_code(process)
     kill_group(process.pid)  # also what the worker may have left running
-    await process.wait()
+    await exit_code(process)
     transport = getattr(process, "_transport", None)
     if transport is not None:
         transport.close()

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from rlm_core.errors import LimitReached
 
+Claim = Literal["root", "forced", "sub"]  # a root call of the top run, its forced answer, all other calls
 FIRST_GUESS_OUTPUT = 1000  # tokens expected of a reply before the run has seen any
 _REMEMBERED_OUTPUTS = 1000
 
@@ -62,6 +63,11 @@ class Amount:
         self.usd_known = self.usd_known and other.usd_known
 
 
+def forced_answer(amount: Amount) -> Amount:
+    """What a forced answer may need after a root call of this amount: its messages are a turn longer."""
+    return Amount(amount.tokens * 5 // 4, amount.usd * 5 / 4)
+
+
 @dataclass(slots=True)
 class Ledger:
     """Counts and grants what a run uses: reserve before each attempt, settle after it.
@@ -107,9 +113,9 @@ class Ledger:
         expected = seen[-(-95 * len(seen) // 100) - 1] if seen else FIRST_GUESS_OUTPUT
         return expected if max_tokens is None else min(max_tokens, expected)
 
-    async def reserve(self, amount: Amount, role: Literal["root", "sub"]) -> None:
+    async def reserve(self, amount: Amount, claim: Claim) -> None:
         """Set an amount aside for one attempt; raises `LimitReached` when it cannot fit."""
-        while (dimension := self._lacks(amount, role)) is not None:
+        while (dimension := self._lacks(amount, claim)) is not None:
             if self.in_flight == 0:
                 self.refusals += 1
                 raise LimitReached(dimension, f"the run's {dimension} limit leaves no room for this call")
@@ -117,9 +123,8 @@ class Ledger:
             await self._settled.wait()
         self.reserved.add(amount)
         self.in_flight += 1
-        if role == "root":  # a child's root call may be smaller than the one that the top run still needs
-            held = self._held_back
-            self._held_back = Amount(max(held.tokens, amount.tokens), max(held.usd, amount.usd))
+        if claim == "root":
+            self._held_back = forced_answer(amount)
 
     def settle(
         self, reservation: Amount, actual: Amount, output_tokens: int | None, role: Literal["root", "sub"]
@@ -132,9 +137,9 @@ class Ledger:
             insort(self._outputs[role], output_tokens)
         self._settled.set()
 
-    def _lacks(self, amount: Amount, role: Literal["root", "sub"]) -> str | None:
+    def _lacks(self, amount: Amount, claim: Claim) -> str | None:
         """The first dimension in which an amount does not fit."""
-        held = self._held_back if role == "sub" else Amount()
+        held = {"sub": self._held_back, "root": forced_answer(amount), "forced": Amount()}[claim]
         limits = self.limits
         tokens = self.spent.tokens + self.reserved.tokens + held.tokens + amount.tokens
         if limits.max_tokens is not None and tokens > limits.max_tokens:

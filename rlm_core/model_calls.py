@@ -11,7 +11,7 @@ from typing import Final
 from rlm_core import pricing
 from rlm_core import semconv as sc
 from rlm_core.errors import ModelError, RunCancelled
-from rlm_core.limits import Amount
+from rlm_core.limits import Amount, Claim
 from rlm_core.lm_handler import Completion, Request, Usage, estimate_tokens
 from rlm_core.retries import with_retries
 from rlm_core.run_state import RunState
@@ -56,13 +56,19 @@ class ModelCalls:
         self._state = state
 
     async def ask(
-        self, request: Request, span: RunSpan, dropped: Callable[[], bool] = lambda: False
+        self,
+        request: Request,
+        span: RunSpan,
+        dropped: Callable[[], bool] = lambda: False,
+        *,
+        claim: Claim = "sub",
     ) -> Completion:
         """Ask until an answer comes or the policy gives up. Sets usage, cost and outcome on `span`, but
         leaves it open.
 
-        `dropped` is asked before each attempt: true = nobody waits for the answer any more. Raises
-        `ModelError` (given up), `LimitReached` (no room in the budget) or `CallDropped`.
+        `dropped` is asked before each attempt: true = nobody waits for the answer any more. `claim` says
+        which part of the budget the call may use. Raises `ModelError` (given up), `LimitReached` (no room in
+        the budget) or `CallDropped`.
         """
         state, spent, tries = self._state, Spent(), 0
 
@@ -77,7 +83,7 @@ class ModelCalls:
             async with state.attempts:  # reserve only what can leave now: the overshoot is what is in flight
                 await before(index)
                 reservation, used = self._reservation(request), _Used(Amount(), None)
-                await state.ledger.reserve(reservation, request.role)
+                await state.ledger.reserve(reservation, claim)
                 try:
                     return await self._attempt(request, span, facts, spent, used)
                 finally:

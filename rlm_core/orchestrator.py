@@ -24,6 +24,7 @@ from rlm_core.values import as_text
 from rlm_core.wire import OpenCall, Slot
 
 FORCED_SECONDS: Final = 30.0  # what the forced answer may take after the run's time is over
+MOST_CELL_CHARS: Final = 1_000_000
 _BUDGET_STOPS: Final = 2  # cells interrupted by refusals before the run stops
 
 
@@ -122,13 +123,16 @@ class Orchestrator:
         phases: list[str] = []
         outcome = None
         for position, cell in enumerate(found.cells):
+            if len(cell.code) > MOST_CELL_CHARS:
+                remarks.append(f"[a block of {len(cell.code):,} characters is too long to run; write less]")
+                break
             result = await cells.run(cell, number, iteration)
             phases.append(result.phase)
             shown.append(result.shown)
             self._budget_stops += result.refused_by_budget
             outcome, remark = self._judge(result)
             remarks += [remark] if remark else []
-            if outcome is not None or result.report is None:
+            if outcome is not None or result.failed:
                 if skipped := len(found.cells) - position - 1:
                     remarks.append(f"[{skipped} later blocks of this reply were not executed]")
                 break
@@ -161,7 +165,8 @@ class Orchestrator:
         iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, place)
         try:
             async with asyncio.timeout(FORCED_SECONDS):
-                completion = await root.ask(iteration, self._iterations, tuple(self._messages))
+                messages = tuple(self._messages)
+                completion = await root.ask(iteration, self._iterations, messages, forced=True)
         except (ModelError, LimitReached, TimeoutError) as error:
             iteration.fail(type(error).__name__, str(error))
             outcome.error = f"no forced answer could be had: {error or 'no time was left'}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rlm_core import semconv as sc
 from rlm_core.errors import LimitReached, ModelError
+from rlm_core.limits import Claim
 from rlm_core.lm_handler import Completion, Message, Request
 from rlm_core.model_calls import ModelCalls, request_attributes, response_attributes
 from rlm_core.run_state import RunState
@@ -21,7 +22,9 @@ class RootCalls:
     depth: int
     _known: tuple[Message, ...] = ()
 
-    async def ask(self, parent: RunSpan, iteration: int, messages: tuple[Message, ...]) -> Completion:
+    async def ask(
+        self, parent: RunSpan, iteration: int, messages: tuple[Message, ...], *, forced: bool = False
+    ) -> Completion:
         """One root call; raises `ModelError` or `LimitReached` when it is given up."""
         request = Request(
             model=self.state.root_model,
@@ -47,7 +50,7 @@ class RootCalls:
             },
         )
         try:
-            completion = await ModelCalls(self.state).ask(request, span)
+            completion = await ModelCalls(self.state).ask(request, span, claim=self._claim(forced))
         except ModelError as error:
             span.fail(error.kind, str(error))
             raise
@@ -65,6 +68,12 @@ class RootCalls:
             "ok", {**response_attributes(completion), sc.OI_OUTPUT: preview(text), sc.PREVIEW: preview(text)}
         )
         return completion
+
+    def _claim(self, forced: bool) -> Claim:
+        """Only the top run has a part of the budget held back for it."""
+        if self.depth:
+            return "sub"
+        return "forced" if forced else "root"
 
     def _delta(self, messages: tuple[Message, ...]) -> tuple[int, str]:
         """How many messages stand from the last call, and role and hash of the new ones. History only ever

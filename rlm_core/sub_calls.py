@@ -96,6 +96,8 @@ class SubCalls:
 
     def __post_init__(self) -> None:
         self._models = ModelCalls(self.state)
+        # the texts of a large batch are read and held only for as many slots as can soon be sent
+        self._places = asyncio.Semaphore(2 * self.state.limits.concurrency)
 
     def begin_replay(self) -> None:
         """The cells run again from the first one: serve every reply from the record, from its start."""
@@ -146,6 +148,10 @@ class SubCalls:
     async def _one(self, scope: CellScope, parent: RunSpan, call: OpenCall, slot: Slot, index: int) -> Reply:
         if call.op == "rlm":
             return await self.run_child(scope, call, slot, index, parent)
+        async with self._places:  # first come, first served: occurrences are counted in order of submission
+            return await self._llm(scope, parent, call, slot, index)
+
+    async def _llm(self, scope: CellScope, parent: RunSpan, call: OpenCall, slot: Slot, index: int) -> Reply:
         try:
             model = self._model(call.model)
             texts = self._resolve(slot, model)
@@ -256,26 +262,35 @@ class SubCalls:
         """Keep the reply of a child run for a rebuild."""
         self._record[key] = reply
 
+    def serve_known_child(self, parent: RunSpan, facts: dict[str, Attribute | None], reply: Reply) -> Reply:
+        """A child run this run already has: its span says that nothing ran."""
+        place: dict[str, Attribute | None] = {
+            sc.RUN_PATH: self.path,
+            sc.DEPTH: self.depth + 1,
+            sc.ITERATION: self.iteration,
+        }
+        span = self.state.recorder.start("run", sc.NAME_RUN, parent, {**place, **facts})
+        return self._serve_known(span, reply)
+
     def recorded(self, key: tuple[str, int]) -> Reply | None:
         """The reply this run already has for a call."""
         return self._record.get(key)
 
     def text_of(self, parts: list[Part]) -> str:
-        """Parts as text; raises `CorpusError` for a place outside the corpus."""
+        """Parts as text; raises `CorpusError` for a place outside the corpus. Check `chars_of` first."""
         return "".join(part if isinstance(part, str) else self.corpus.text(*part) for part in parts)
 
     def _resolve(self, slot: Slot, model: str) -> str:
         """The prompt as the model will see it."""
         if slot.too_large is not None:
             raise ModelError("too_large", f"a prompt of {slot.too_large:,} bytes is too large to be sent")
-        prompt, snippet = self.text_of(slot.prompt), self.text_of(slot.snippet)
-        text = f"{prompt}\n\n{snippet}" if prompt and snippet else prompt + snippet
-        most = self.state.limits.max_prompt_chars
-        if len(text) > most:
+        chars, most = chars_of(slot.prompt) + chars_of(slot.snippet), self.state.limits.max_prompt_chars
+        if chars > most:
             raise ModelError(
-                "too_large", f"a prompt of {len(text):,} characters exceeds the limit of {most:,}; send parts"
+                "too_large", f"a prompt of {chars:,} characters exceeds the limit of {most:,}; send parts"
             )
-        return text
+        prompt, snippet = self.text_of(slot.prompt), self.text_of(slot.snippet)
+        return f"{prompt}\n\n{snippet}" if prompt and snippet else prompt + snippet
 
     def _model(self, asked: str | None) -> str:
         """The model of a call. Generated code may name only the models of this run."""
@@ -382,6 +397,11 @@ class SubCalls:
                 sc.BATCH_SIZE: call.size,
             },
         )
+
+
+def chars_of(parts: list[Part]) -> int:
+    """Characters the parts will have as text, without reading any: a place says its own length."""
+    return sum(len(part) if isinstance(part, str) else part[2] - part[1] for part in parts)
 
 
 def _template(slot: Slot) -> str:

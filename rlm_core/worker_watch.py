@@ -31,6 +31,8 @@ class Watch:
     pid: int
     scratch: str
     limits: Limits
+    exited: Callable[[], bool] = lambda: False
+    on_exit: Callable[[], None] = lambda: None  # called when the process is gone but its pipe stays open
     clock: Callable[[], float] = time.monotonic
     reason: str | None = None
     _outstanding: int = 0
@@ -96,6 +98,7 @@ class Watch:
         polls = 0
         interrupted_at: float | None = None
         while True:
+            was_gone = self.exited()
             await asyncio.sleep(POLL_SECONDS)
             polls += 1
             self._cpu_now = process_cpu_seconds(self.pid) or self._cpu_now
@@ -108,6 +111,8 @@ class Watch:
             if self._frame_at is not None and self.clock() - self._frame_at > TORN_FRAME_SECONDS:
                 self.reason = self.reason or "a frame that never ended"
                 self._kill()
+            if was_gone:  # for a whole poll: what it sent has been read; something it left holds the pipe
+                self.on_exit()
 
     def explain(self, death: WorkerDied) -> WorkerDied:
         """The death of the worker, with the limit that caused it where one did."""

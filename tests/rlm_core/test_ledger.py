@@ -138,29 +138,27 @@ def test_a_waiter_that_is_cancelled_leaves_nothing_behind() -> None:
 # -- the forced answer
 
 
-def test_one_root_call_is_held_back_from_sub_calls() -> None:
+def test_a_forced_answer_is_held_back_from_all_other_calls() -> None:
     async def work() -> None:
         ledger = Ledger(Limits(max_tokens=100))
-        await ledger.reserve(tokens(30), "root")
-        ledger.settle(tokens(30), tokens(30), 5, "root")
-        await ledger.reserve(tokens(40), "sub")  # 30 spent, 30 held back
-        ledger.settle(tokens(40), tokens(40), 5, "sub")
-        with pytest.raises(LimitReached):
-            await ledger.reserve(tokens(1), "sub")
-        await ledger.reserve(tokens(30), "root")
+        await ledger.reserve(tokens(20), "root")
+        ledger.settle(tokens(20), tokens(20), 5, "root")
+        await ledger.reserve(tokens(55), "sub")  # 20 spent, 25 held back
+        ledger.settle(tokens(55), tokens(55), 5, "sub")
+        for claim, size in (("sub", 1), ("root", 20)):
+            with pytest.raises(LimitReached):
+                await ledger.reserve(tokens(size), claim)
+        await ledger.reserve(tokens(25), "forced")
 
     run(work())
 
 
-def test_a_small_root_call_does_not_give_up_what_a_large_one_needs() -> None:
+def test_calls_of_child_runs_count_as_sub_calls_and_hold_nothing_back() -> None:
     async def work() -> None:
         ledger = Ledger(Limits(max_tokens=100))
-        for size in (40, 5):  # the second as a child run's first call
-            await ledger.reserve(tokens(size), "root")
-            ledger.settle(tokens(size), tokens(1), 1, "root")
-        with pytest.raises(LimitReached):
-            await ledger.reserve(tokens(60), "sub")
-        await ledger.reserve(tokens(58), "sub")
+        await ledger.reserve(tokens(40), "sub")
+        ledger.settle(tokens(40), tokens(40), 5, "root")  # whose reply it was, not whose budget
+        await ledger.reserve(tokens(60), "sub")
 
     run(work())
 
