@@ -20,6 +20,7 @@ from ui.progress import ProgressLine
 if TYPE_CHECKING:
     from rlm_core.corpus import Corpus
     from rlm_core.limits import Limits
+    from rlm_core.progress import Progress, Watcher
     from rlm_core.rlm import RLM
     from traces.home import Home
     from traces.recording import Recording
@@ -134,7 +135,8 @@ def _recorded(
 
     recording = open_recording(home, order.run_id or new_run_id(), _facts(order, corpus, models))
     shown = ProgressLine()
-    interrupts = Interrupts(rlm.cancel, shown.stop)
+    stop = _Stop(rlm, shown.update)
+    interrupts = Interrupts(stop, shown.stop)
     asked = StopWatch(cancel_file(home, recording.run_id), interrupts.request)
     # signals outermost: giving up connections and workers belongs to the time a cancelled run has
     with interrupts, asked, rlm, recording:
@@ -145,7 +147,7 @@ def _recorded(
                     corpus,
                     run_id=recording.run_id,
                     recorder=recording.recorder,
-                    on_event=shown.update,
+                    on_event=stop.on_event,
                 )
         except InputError:
             raise
@@ -155,6 +157,28 @@ def _recorded(
             answer = _so_far(home, recording, words)
         recording.close(_status(answer))
     return recording, answer, interrupts.cancelled
+
+
+class _Stop:
+    """Cancels the run, also one that has not begun: the engine does not know of it yet."""
+
+    def __init__(self, rlm: RLM, watcher: Watcher) -> None:
+        self._cancel = rlm.cancel
+        self._watcher = watcher
+        self._begun = False
+        self._early = False
+
+    def __call__(self) -> None:
+        self._early = not self._begun
+        self._cancel()
+
+    def on_event(self, now: Progress) -> None:
+        """Pass an event on. That there is one shows that an early wish to stop had no effect."""
+        self._begun = True
+        if self._early:
+            self._early = False
+            self._cancel()
+        self._watcher(now)
 
 
 def _facts(order: Order, corpus: Corpus, models: Models) -> dict[str, str | bool]:
