@@ -97,7 +97,11 @@ def make_app(home: Home, port: int) -> ASGIApp:
     import streamlit as st
     from streamlit import config, file_util
     from streamlit.logger import set_log_level
+    from streamlit.runtime.pages_manager import PagesManager
 
+    # else the first page that a new server shows, unless it is the start page, would be taken for one of the
+    # old kind and run without the entry script, because of the folder's name
+    PagesManager.uses_pages_directory = False
     os.environ[ENVIRONMENT] = str(home.root)
     vars(config)["get_config_files"] = lambda _name: []
     config.get_config_options(force_reparse=True, options_from_flags=options(port))
