@@ -1,4 +1,4 @@
-"""Choosing what a question is asked over: a sample, uploaded files, a path on this machine, a known corpus."""
+"""Choosing what a question is asked over: a sample, uploads, a path on this machine, a known corpus."""
 
 from __future__ import annotations
 
@@ -53,6 +53,15 @@ def choose_saved(corpus_id: str) -> None:
     """Put the fields on a corpus of the home. To be called before they are shown, as in a callback."""
     st.session_state[SOURCE_KEY] = "saved"
     st.session_state[SAVED_KEY] = corpus_id
+
+
+def is_known(home: Home, corpus_id: str | None) -> bool:
+    """Whether the home holds a corpus of this id."""
+    return corpus_id is not None and any(path.parent.name == corpus_id for path in _manifests(home))
+
+
+def _manifests(home: Home) -> list[Path]:
+    return list(home.corpora.glob("*/manifest.json"))
 
 
 # -- samples
@@ -179,7 +188,7 @@ def _corpus_at(home: Home, given: str, known: dict[str, Corpus]) -> Corpus:
 
 
 def _saved(home: Home) -> Ready:
-    found = sorted(home.corpora.glob("*/manifest.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    found = sorted(_manifests(home), key=lambda path: path.stat().st_mtime, reverse=True)
     if not found:
         st.text("No corpus was added to this home yet: upload documents, or give a path.")
         return _nothing("There is no known corpus yet: choose another source.")

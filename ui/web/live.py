@@ -87,7 +87,7 @@ def _picture(view: RunView) -> None:
     plain.text(run.question or "(the question is not recorded)")
     seconds = max(0.0, time.time() - run.started_ns / 1e9) if run.started_ns else run.seconds
     with st.container(horizontal=True, gap="medium"):
-        _figure("Elapsed", duration(seconds if seconds >= 1 else 0.0).replace("0 ms", "0 s"))
+        _figure("Elapsed", duration(seconds) if seconds >= 60 else f"{seconds:.0f} s")
         _figure("Iterations", f"{now.iterations} of {now.most:,}" if now.most else str(now.iterations))
         _figure("Sub-calls done", f"{now.done:,}")
         _figure("Running", f"{now.running:,}")
@@ -126,4 +126,4 @@ def _cancel(home: Home, run_id: str) -> None:
         except (RLMScopeError, OSError) as error:
             problem(error)
             return
-        st.rerun(scope="fragment")
+        st.rerun()

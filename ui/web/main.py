@@ -6,16 +6,26 @@ Pages are scripts of their own, named by path, so that any page can link to anot
 
 from __future__ import annotations
 
+from typing import Final
+
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from ui.web.notices import problem
 
+# the space at the sides that Streamlit leaves is a sixth of a small window
+_STYLE: Final = """
+<style>
+[data-testid="stMainBlockContainer"] { padding-left: 2.5rem; padding-right: 2.5rem; }
+</style>
+"""
+
 
 def main() -> None:
     """Show the page that the address names. The home folder is that of `$RLMSCOPE_HOME`."""
     st.set_page_config(page_title="rlmscope", layout="wide")
+    st.html(_STYLE)
     page = st.navigation(
         [
             st.Page("pages/ask.py", title="Ask", url_path="ask", default=True),

@@ -48,6 +48,15 @@ class Fields:
         self.slots[name] = st.empty()
 
 
+@dataclass(frozen=True)
+class _Start:
+    """The last start of this session."""
+
+    order: launch.Order
+    ticket: str
+    moment: float
+
+
 def question_field(fields: Fields) -> None:
     """The question."""
     fields.values["question"] = st.text_area(
@@ -59,6 +68,13 @@ def question_field(fields: Fields) -> None:
         persist_state="session",
     )
     fields.slot("question")
+
+
+def fill(question: str | None, root: str | None, sub: str | None) -> None:
+    """Put the fields on what a run was asked with. To be called before they are shown."""
+    for key, value in ((QUESTION_KEY, question), ("ask-root", root), ("ask-sub", sub)):
+        if value:
+            st.session_state[key] = value
 
 
 def model_fields(fields: Fields) -> None:
@@ -106,7 +122,7 @@ def limit_fields(fields: Fields) -> None:
     with middle:
         _count(fields, "max_calls", "Sub-calls", 1, _DEFAULTS.max_calls)
         _count(fields, "max_tokens", "Tokens", 1, None)
-        _count(fields, "seed", "Seed of the cells", 0, 0, 2**32 - 1)
+        _count(fields, "seed", "Seed", 0, 0, 2**32 - 1)
     with right:
         _count(fields, "max_depth", "Depth of child runs", 0, _DEFAULTS.max_depth)
         fields.values["max_cost_usd"] = st.text_input(
@@ -124,15 +140,15 @@ def fault_fields(fields: Fields) -> None:
     if not any(is_demo(fields.values[name]) for name in ("root", "sub")):
         return
     st.markdown("**Practise on a broken run**")
-    st.caption("The demo model can give some wrong answers on purpose; the seed says which.")
+    st.caption("The demo model can spoil a share of its sub-calls on purpose; the seed says which.")
     left, middle, _ = st.columns(3)
     with left:
         fields.values["fault_rate"] = st.number_input(
-            "Share of wrong sub-calls", 0.0, 1.0, 0.0, 0.05, key="ask-fault-rate",
+            "Fault rate", 0.0, 1.0, 0.0, 0.05, key="ask-fault-rate",
             on_change="ignore", persist_state="session",
         )  # fmt: skip
     with middle:
-        _count(fields, "fault_seed", "Seed of the faults", 0, 0, 2**32 - 1)
+        _count(fields, "fault_seed", "Fault seed", 0, 0, 2**32 - 1)
 
 
 def _count(
@@ -156,15 +172,17 @@ def start(home: Home, fields: Fields, corpus: Ready) -> str | None:
     order = _checked(fields, corpus)
     if order is None:
         return None
-    last = st.session_state.get("ask-last")
-    again = last is not None and last[0] == order and time.monotonic() - last[2] < _SAME_CLICK
-    ticket = last[1] if again else st.session_state.setdefault("ask-ticket", launch.new_ticket())
+    last: _Start | None = st.session_state.get("ask-last")
+    if last is not None and last.order == order and time.monotonic() - last.moment < _SAME_CLICK:
+        ticket = last.ticket
+    else:
+        ticket = st.session_state.setdefault("ask-ticket", launch.new_ticket())
     try:
         run_id = launch.start_run(home, order, ticket)
     except RLMScopeError as error:
         _complain(fields, "start", error)
         return None
-    st.session_state["ask-last"] = (order, ticket, time.monotonic())
+    st.session_state["ask-last"] = _Start(order, ticket, time.monotonic())
     st.session_state["ask-ticket"] = launch.new_ticket()
     return run_id
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from traces.home import Home
 from traces.reading import RunSummary, RunView
-from ui.web import plain
+from ui.web import corpus_choice, plain
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, Remarks, facts_line, incomplete, remarks, status_word, stopped
 
@@ -61,9 +61,10 @@ def _whole(text: str, key: str) -> None:
 def _trust(run: RunSummary, remarked: Remarks, error: str | None) -> None:
     """Why the run stopped, and everything that speaks for or against its answer."""
     st.text(stopped(run) + (_FORCED if run.forced else ""))
-    if remarked.confidence or remarked.note:
-        words = f"confidence {remarked.confidence or 'not stated'}"
-        plain.text(f"{words}: {remarked.note}" if remarked.note else words)
+    if remarked.confidence == "low":
+        said("low confidence", "orange", remarked.note or _LOW)
+    elif remarked.confidence or remarked.note:
+        plain.text(f"confidence {remarked.confidence or 'not stated'}: {remarked.note or 'no reason given'}")
     if remarked.mark:
         plain.text(f"marked: {remarked.mark} (the program insisted on this answer)")
     why = error or remarked.error
@@ -72,12 +73,10 @@ def _trust(run: RunSummary, remarked: Remarks, error: str | None) -> None:
     missing = incomplete(run)
     if missing:
         note(missing)
-    if run.failed_sub_calls and run.answer is not None:
-        said("Check", "orange", _FAILED)
 
 
 _FORCED = " The answer was forced: the root gave its best answer in one last reply."
-_FAILED = "Some sub-calls failed, so the answer may miss what they would have found."
+_LOW = "The program that gave the answer marked it so, without a reason."
 
 
 def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:
@@ -88,5 +87,5 @@ def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:
             icon=":material/account_tree:",
             query_params={"run": run.run_id},
         )
-        if run.corpus_id and (home.corpora / run.corpus_id / "manifest.json").is_file():
+        if corpus_choice.is_known(home, run.corpus_id):
             st.button("Ask again on this corpus", key="outcome-again", on_click=again, args=(run.corpus_id,))

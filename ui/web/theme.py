@@ -43,7 +43,7 @@ _LIGHT: Final[dict[str, Option]] = {
 }
 
 _DARK: Final[dict[str, Option]] = {
-    "primaryColor": "#2f74b8",
+    "primaryColor": "#3779be",
     "backgroundColor": "#14181d",
     "secondaryBackgroundColor": "#1f252c",
     "codeBackgroundColor": "#1b2027",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
-from traces.reading import list_runs
+from traces.reading import list_runs, load_run
 from ui.web import corpus_choice, live, order_form, plain
-from ui.web.notices import note, problem
+from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, status_word
 
 _RECENT = 5
@@ -18,6 +20,7 @@ _LINE = 160  # characters of a question or answer in the list
 def page() -> None:
     """Show the page for the home of `$RLMSCOPE_HOME`; `?run=ID` names the run beside the form."""
     home = Home.resolve()
+    _as_before(home)
     left, right = st.columns([5, 7], gap="large")
     with left:
         started = _form(home)
@@ -29,6 +32,20 @@ def page() -> None:
             live.panel(home, run_id, corpus_choice.choose_saved)
         else:
             _recent(home)
+
+
+def _as_before(home: Home) -> None:
+    """In a new session whose address names a run: the form as that run was asked, where it is known."""
+    if st.session_state.setdefault("ask-met", False):
+        return
+    st.session_state["ask-met"] = True
+    run_id = st.query_params.get("run")
+    with suppress(RLMScopeError):  # the panel says what is wrong with the run
+        run = load_run(home, run_id).summary if run_id else None
+        if run is not None:
+            order_form.fill(run.question, run.root_model, run.sub_model)
+            if corpus_choice.is_known(home, run.corpus_id):
+                corpus_choice.choose_saved(str(run.corpus_id))
 
 
 def _form(home: Home) -> str | None:
@@ -58,14 +75,11 @@ def _recent(home: Home) -> None:
         st.text("There are no runs yet. Choose a corpus, ask a question and press Start.")
     for run in runs:
         word = status_word(run)
-        with st.container(border=True, gap="xsmall"):
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.badge(word, color=COLOURS[word])
-                st.page_link("pages/ask.py", label="Show", query_params={"run": run.run_id})
-                st.page_link("pages/run.py", label="Open the run", query_params={"run": run.run_id})
-            plain.text(_short(run.question or "(the question is not recorded)"))
-            if run.answer is not None:
-                plain.text(_short(run.answer))
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            with st.container(gap="xsmall", width="stretch"):
+                plain.text(_short(run.question or "(the question is not recorded)"))
+                said(word, COLOURS[word], "" if run.answer is None else _short(run.answer))
+            st.page_link("pages/run.py", label="Open", query_params={"run": run.run_id})
 
 
 def _short(text: str) -> str:
