@@ -95,7 +95,12 @@ class RLM:
 
         Raises `InputError` for an unusable question or corpus. A run that fails is an `Answer` that says so.
         """
-        return self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event)).result()
+        run = self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event))
+        try:
+            return run.result()
+        except BaseException:  # Ctrl-C while waiting: the run must not go on unseen
+            run.cancel()
+            raise
 
     async def aask(
         self,
