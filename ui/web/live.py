@@ -20,6 +20,7 @@ from ui.control import cancel_file
 from ui.figures import duration
 from ui.web import launch, outcome, plain
 from ui.web.notices import note, problem
+from ui.web.run_header import fact
 from ui.web.run_words import Where, cost_words, where
 
 PERIOD: Final = 1.0  # seconds between two pictures
@@ -27,16 +28,19 @@ _CODE_HEIGHT: Final = 220  # pixels
 _SPOOL: Final = "live-spool"  # in the session: (run id, its spool reader), which reads only what is new
 
 
-def panel(home: Home, run_id: str, again: Callable[[str], None]) -> None:
-    """Show a run. `again` is called with its corpus id when the user wants to ask on that corpus again."""
+def panel(home: Home, run_id: str, again: Callable[[str], None]) -> bool:
+    """Show a run; False when there is none, which is said. `again` is called with the run's corpus id when
+    the user wants to ask on that corpus again.
+    """
     try:
         if _is_live(home, run_id):
             st.fragment(_live, run_every=PERIOD)(home, run_id)
-        else:
-            st.session_state.pop(_SPOOL, None)
-            _ended(home, run_id, again)
+            return True
+        st.session_state.pop(_SPOOL, None)
+        return _ended(home, run_id, again)
     except RLMScopeError as error:
         problem(error)
+        return False
 
 
 def _is_live(home: Home, run_id: str) -> bool:
@@ -46,15 +50,16 @@ def _is_live(home: Home, run_id: str) -> bool:
     return started.state == "starting" or (started.state == "recorded" and is_open(home, run_id))
 
 
-def _ended(home: Home, run_id: str, again: Callable[[str], None]) -> None:
+def _ended(home: Home, run_id: str, again: Callable[[str], None]) -> bool:
     """What came of a run that is over, or why there is none."""
     started = launch.launch_state(home, run_id)
     try:
         view = load_run(home, run_id, warn=note)
     except InputError as error:
         problem(started.error or error)
-        return
+        return False
     outcome.show(home, view, started.error, again)
+    return True
 
 
 def _live(home: Home, run_id: str) -> None:
@@ -87,24 +92,19 @@ def _picture(view: RunView) -> None:
     plain.text(run.question or "(the question is not recorded)")
     seconds = max(0.0, time.time() - run.started_ns / 1e9) if run.started_ns else run.seconds
     with st.container(horizontal=True, gap="medium"):
-        _figure("Elapsed", duration(seconds) if seconds >= 60 else f"{seconds:.0f} s")
-        _figure("Iterations", f"{now.iterations} of {now.most:,}" if now.most else str(now.iterations))
-        _figure("Sub-calls done", f"{now.done:,}")
-        _figure("Running", f"{now.running:,}")
-        _figure("Failed", f"{now.failed:,}")
-        _figure("Tokens", f"{run.tokens['total']:,}")
-        _figure("Cost", cost_words(run))
+        fact("Elapsed", duration(seconds) if seconds >= 60 else f"{seconds:.0f} s")
+        fact("Iterations", f"{now.iterations} of {now.most:,}" if now.most else str(now.iterations))
+        fact("Sub-calls done", f"{now.done:,}")
+        fact("Running", f"{now.running:,}")
+        fact("Failed", f"{now.failed:,}")
+        fact("Tokens", f"{run.tokens['total']:,}")
+        fact("Cost", cost_words(run))
     st.text(_phase(now))
     if now.cell is not None:
         digest = now.cell.attributes.get(sc.CODE + ".sha256")
         code = view.payload(digest) if isinstance(digest, str) else None
         if code:
             plain.code(code, "python", height=_CODE_HEIGHT)
-
-
-def _figure(label: str, value: str) -> None:
-    """A number of ours under a label of ours; `$` would begin a formula."""
-    st.metric(label, value.replace("$", "\\$"), width="content")
 
 
 def _phase(now: Where) -> str:

@@ -27,6 +27,7 @@ from rlm_core.models import (
 from traces.home import Home
 from ui.ask_run import check_question
 from ui.params import Dollars
+from ui.visible import block
 from ui.web import launch, outcome
 from ui.web.corpus_choice import QUESTION_KEY, Ready
 from ui.web.notices import problem
@@ -71,9 +72,12 @@ def question_field(fields: Fields) -> None:
 
 
 def fill(question: str | None, root: str | None, sub: str | None) -> None:
-    """Put the fields on what a run was asked with. To be called before they are shown."""
+    """Put the fields on what a run was asked with. To be called before they are shown.
+
+    A field shows its text as it is, so a text of a record that hides or reorders any of itself stays out.
+    """
     for key, value in ((QUESTION_KEY, question), ("ask-root", root), ("ask-sub", sub)):
-        if value:
+        if value and value == block(value):
             st.session_state[key] = value
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import streamlit as st
 
 from traces.home import Home
 from traces.reading import RunSummary, RunView
+from ui.figures import duration, tokens
 from ui.web import corpus_choice, plain
 from ui.web.notices import note, problem, said
-from ui.web.run_words import COLOURS, Remarks, facts_line, incomplete, remarks, status_word, stopped
+from ui.web.run_header import fact
+from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 
-DEMO: str = "Demo model: it answers by fixed rules, no language model is involved."
+DEMO: Final = "Demo model: it answers by fixed rules, no language model is involved."
+_LONG_HEIGHT: Final = 480  # pixels
 
 
 def show(home: Home, view: RunView, error: str | None, again: Callable[[str], None]) -> None:
@@ -22,7 +26,7 @@ def show(home: Home, view: RunView, error: str | None, again: Callable[[str], No
         _head(run)
         _answer(run, remarked)
         _trust(run, remarked, error)
-        plain.text(facts_line(run))
+        _facts(run)
         if run.demo:
             st.caption(DEMO)
         _onward(home, run, again)
@@ -55,7 +59,7 @@ def _whole(text: str, key: str) -> None:
     if len(text) <= plain.PREVIEW_CHARS:
         plain.text(text)
     else:
-        plain.payload(text, key=key, file_name="answer.txt")
+        plain.payload(text, key=key, file_name="answer.txt", height=_LONG_HEIGHT)
 
 
 def _trust(run: RunSummary, remarked: Remarks, error: str | None) -> None:
@@ -75,8 +79,21 @@ def _trust(run: RunSummary, remarked: Remarks, error: str | None) -> None:
         note(missing)
 
 
-_FORCED = " The answer was forced: the root gave its best answer in one last reply."
-_LOW = "The program that gave the answer marked it so, without a reason."
+_FORCED: Final = " The answer was forced: the root gave its best answer in one last reply."
+_LOW: Final = "The program that gave the answer marked it so, without a reason."
+
+
+def _facts(run: RunSummary) -> None:
+    failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
+    with st.container(horizontal=True, gap="medium"):
+        fact("Iterations", f"{run.iterations:,}")
+        fact("Sub-calls", f"{run.sub_calls:,}{failed}")
+        fact("Tokens", tokens(run.tokens))
+        fact("Cost", cost_words(run))
+        fact("Time", duration(run.seconds))
+        fact("Root model", run.root_model or "unknown")
+        fact("Sub-model", run.sub_model or "unknown")
+        fact("Sandbox", run.sandbox or "unknown")
 
 
 def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from rlm_core import semconv as sc
 from traces.reading import RunSummary, RunView, SpanRow
-from ui.figures import counted, duration, money, tokens
+from ui.figures import counted, money
 from ui.web.notices import Colour
 
 COLOURS: Final[dict[str, Colour]] = {
@@ -48,22 +48,6 @@ def stopped(run: RunSummary) -> str:
     return STOPPED.get(reason, "Why the run stopped is not recorded.")
 
 
-def facts_line(run: RunSummary) -> str:
-    """What a run took, on one line. The models' names in it come from the record."""
-    failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
-    parts = [
-        counted(run.iterations, "iteration"),
-        counted(run.sub_calls, "sub-call") + failed,
-        f"tokens {tokens(run.tokens)}",
-        f"cost {money(run.cost_usd, run.cost_status)}",
-        duration(run.seconds),
-        f"root {run.root_model or 'unknown'}",
-        f"sub {run.sub_model or 'unknown'}",
-        f"sandbox {run.sandbox or 'unknown'}",
-    ]
-    return " · ".join(parts)
-
-
 def cost_words(run: RunSummary) -> str:
     """The cost so far: a known lower bound is called one, unknown is called unknown."""
     if run.cost_usd is None and run.known_usd > 0:
@@ -73,11 +57,9 @@ def cost_words(run: RunSummary) -> str:
 
 def incomplete(run: RunSummary) -> str | None:
     """What is missing in the record of a run that has ended, as a sentence; None when nothing is."""
-    if run.status == "running" or run.complete:
+    if run.status == "running" or not run.problems:
         return None
-    if run.problems:
-        return f"The record is incomplete: {counted(run.problems, 'record')} missing or unreadable."
-    return "The record was not closed by the run itself."
+    return f"The record is incomplete: {counted(run.problems, 'record')} missing or unreadable."
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +117,10 @@ def where(view: RunView) -> Where:
     ]
     at_work = list(_at_work(view))
     cell = next((row for row in at_work if row.kind == "cell" and row.depth == 0), None)
+    iterations = sum(row.kind == "iteration" and row.depth == 0 for row in view.spans)
     return Where(
-        phase=_phase(top, at_work, cell),
-        iterations=sum(row.kind == "iteration" and row.depth == 0 for row in view.spans),
+        phase=_phase(top, at_work, cell, iterations),
+        iterations=iterations,
         most=_most(top),
         cell=cell,
         depth=max((row.depth for row in at_work), default=0),
@@ -151,7 +134,7 @@ def _at_work(view: RunView) -> Iterator[SpanRow]:
     return (row for row in view.spans if row.end_ns is None)
 
 
-def _phase(top: SpanRow, at_work: list[SpanRow], cell: SpanRow | None) -> str:
+def _phase(top: SpanRow, at_work: list[SpanRow], cell: SpanRow | None, iterations: int) -> str:
     if top.end_ns is not None:
         return "finishing"
     if cell is not None:
@@ -161,7 +144,7 @@ def _phase(top: SpanRow, at_work: list[SpanRow], cell: SpanRow | None) -> str:
         return "asking the root for a last answer"
     if any(row.kind == "root_call" for row in own):
         return "asking the root"
-    return "between two steps" if any(row.kind == "iteration" for row in own) else "starting"
+    return "between two steps" if iterations else "starting"
 
 
 def _most(top: SpanRow) -> int | None:

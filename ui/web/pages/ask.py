@@ -28,9 +28,7 @@ def page() -> None:
         st.query_params["run"] = started
     run_id = st.query_params.get("run")
     with right:
-        if run_id:
-            live.panel(home, run_id, corpus_choice.choose_saved)
-        else:
+        if not run_id or not live.panel(home, run_id, corpus_choice.choose_saved):
             _recent(home)
 
 
