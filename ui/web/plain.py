@@ -52,7 +52,9 @@ def table(
 
     Numbers stay numbers (right-aligned, sortable), structures are shown as JSON, None as an empty cell.
     """
-    st.dataframe(frame(rows, columns), hide_index=True, key=key, height=height or "auto", lazy=False)
+    st.dataframe(
+        frame(rows, columns), hide_index=True, key=key, height=height or "auto", placeholder="", lazy=False
+    )
 
 
 def frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str] | None = None) -> pd.DataFrame:

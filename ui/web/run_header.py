@@ -9,12 +9,14 @@ import streamlit as st
 from traces.reading import RunView
 from traces.summing import spend_of
 from ui.figures import counted, duration, money, tokens
+from ui.visible import line
 from ui.web import plain
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 
 _ANSWER_CHARS: Final = 600
 _ANSWER_LINES: Final = 6
+_FACT_CHARS: Final = 60
 DEMO: Final = "No language model was involved: the demo model answers by fixed rules."
 
 
@@ -23,16 +25,16 @@ def header(view: RunView) -> None:
     run, remarked = view.summary, remarks(view)
     word = status_word(run)
     with st.container(key="run-head", gap="small"):
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        with st.container(horizontal=True, gap="small", vertical_alignment="top"):
             st.badge(word, color=COLOURS[word])
             if run.forced:
                 st.badge("forced answer", color="orange")
             if run.demo:
                 st.badge("demo model", color="gray")
+            with st.container(width="stretch", key="run-question"):
+                plain.text((run.question or "(the question is not recorded)")[: plain.PREVIEW_CHARS])
             with st.container(width="content", key="run-id"):
                 plain.code(run.run_id)
-        with st.container(key="run-question"):
-            plain.text((run.question or "(the question is not recorded)")[: plain.PREVIEW_CHARS])
         _answer(view, remarked)
         _facts(view)
         _remarks(view, remarked)
@@ -40,16 +42,21 @@ def header(view: RunView) -> None:
 
 def _answer(view: RunView, remarked: Remarks) -> None:
     run = view.summary
-    if run.answer is None:
-        if not view.live:
-            st.text(f"There is no answer. {stopped(run)}")
-        if remarked.partial:
-            st.caption("The best partial answer until then")
-            _bounded(remarked.partial, "run-partial")
-        return
-    with st.container(border=True, gap=None, key="run-answer"):
-        st.caption("Answer")
-        _bounded(run.answer, "run-answer-text")
+    if run.answer is not None:
+        with st.container(gap=None, key="run-answer"):
+            st.caption("Answer")
+            _bounded(run.answer, "run-answer-text")
+    elif remarked.partial:
+        with st.container(gap=None, key="run-answer"):
+            st.caption("There is no answer. The best partial answer until then:")
+            _bounded(remarked.partial, "run-partial-text")
+    sentences = [] if view.live else [stopped(run)]
+    if run.answer is None and not view.live and not remarked.partial:
+        sentences.insert(0, "There is no answer.")
+    if run.demo:
+        sentences.append(DEMO)
+    if sentences:
+        st.caption(" ".join(sentences))
 
 
 def _bounded(text: str, key: str) -> None:
@@ -68,7 +75,7 @@ def _bounded(text: str, key: str) -> None:
 
 def _facts(view: RunView) -> None:
     run = view.summary
-    failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
+    failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
     with st.container(horizontal=True, gap="medium", key="run-facts"):
         fact("Root model", run.root_model or "unknown")
         fact("Sub-model", run.sub_model or "unknown")
@@ -82,10 +89,11 @@ def _facts(view: RunView) -> None:
 
 
 def fact(label: str, value: str) -> None:
-    """A value under a small label; the value may be any text, the label is ours."""
+    """A value on one line under a small label; the value may be any text, the label is ours."""
+    shown = line(value[: _FACT_CHARS * 2])
     with st.container(width="content", gap=None):
         st.caption(label)
-        plain.text(value)
+        plain.text(shown if len(shown) <= _FACT_CHARS else shown[: _FACT_CHARS - 1] + "…")
 
 
 def _shares(view: RunView) -> str:
@@ -102,8 +110,6 @@ def _shares(view: RunView) -> str:
 
 def _remarks(view: RunView, remarked: Remarks) -> None:
     run = view.summary
-    if not view.live and run.answer is not None and run.stop_reason != "final":
-        note(stopped(run))
     if remarked.confidence or remarked.note:
         words = f"confidence {remarked.confidence or 'not stated'}"
         said("Stated", "blue", f"{words}: {remarked.note}" if remarked.note else words)
@@ -116,5 +122,3 @@ def _remarks(view: RunView, remarked: Remarks) -> None:
         note(missing)
     elif view.live and run.problems:
         note(f"The record is incomplete: {counted(run.problems, 'record')} missing or unreadable.")
-    if run.demo:
-        st.caption(DEMO)

@@ -20,6 +20,11 @@ _WORDS: Final = {
 }
 
 
+def word_of(span: SpanRow) -> str:
+    """The kind of a span as people call it."""
+    return "sub-call" if span.kind == "sub_call" else _WORDS.get(span.kind, "span")
+
+
 def title(span: SpanRow) -> str:
     """What a span is, in words of ours and numbers, so that it may stand on a button."""
     numbers = {"iteration": span.iteration, "cell": span.cell, "sub_call": span.call_index}

@@ -16,7 +16,7 @@ from ui.tree import problem as what_went_wrong
 from ui.web import plain
 from ui.web.notices import Colour, note, problem
 from ui.web.run_header import fact
-from ui.web.span_paths import failed_calls, neighbours, next_failed, parents, title
+from ui.web.span_paths import failed_calls, neighbours, next_failed, parents, title, word_of
 from ui.web.span_tabs import tabs_of
 from ui.web.tree_rows import Row
 
@@ -35,7 +35,8 @@ def span_view(view: RunView, span: SpanRow, row: Row, select: Select) -> None:
     """The detail of a span. `row` is the one it has in the tree, `select` goes to another span."""
     _path(view, span, select)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.markdown(f"##### {title(span)}", width="content")
+        with st.container(width="content", key="span-title"):
+            st.text(title(span))
         st.badge(outcome(span), color=_COLOURS.get(outcome(span), "red"))
         with st.container(width="content", key="span-id"):
             plain.code(span.span_id)
@@ -77,13 +78,14 @@ def _path(view: RunView, span: SpanRow, select: Select) -> None:
 
 def _ways(view: RunView, span: SpanRow, select: Select) -> None:
     before, after = neighbours(view, span)
+    word = word_of(span)
+    ways = [(f"Previous {word}", before), (f"Next {word}", after)] if before or after else []
     failed = failed_calls(view)
-    wrong = next_failed(failed, span)
-    word = title(span).split(" ")[0].rstrip(",")
-    word = "sub-call" if span.kind == "sub_call" else word
-    ways = [(f"Previous {word}", before), (f"Next {word}", after)]
     if failed:
-        ways.append((f"Next failed sub-call ({len(failed):,})", wrong))
+        words = "failed or empty" if any(outcome(call) == "empty" for call in failed) else "failed"
+        ways.append((f"Next {words} sub-call ({len(failed):,})", next_failed(failed, span)))
+    if not ways:
+        return
     with st.container(horizontal=True, gap="small", key="span-ways"):
         for number, (label, target) in enumerate(ways):
             st.button(

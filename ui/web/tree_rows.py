@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from traces.reading import Group, Node, build_tree
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from traces.summing import Spend
 
 Tone = Literal["ok", "bad", "warn", "live"]
-CHUNK: Final = 4_000  # rows that travel as one message; a change elsewhere does not send them again
+CHUNK: Final = 2_000  # rows that travel as one message; a change elsewhere does not send them again
 _TEXT_CHARS: Final = 120
 _OPEN_FAILURES: Final = 50  # a group with more failures stays closed until it is asked for
 _FINE: Final = ("ok", "running")
@@ -54,7 +55,7 @@ class Row:
     opened: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class TreeRows:
     """All rows of a run. `place` finds the row of a span; the single attempt of a call is in the call's."""
 
@@ -67,6 +68,7 @@ class TreeRows:
         place = None if span_id is None else self.place.get(span_id)
         return None if place is None else self.rows[place].key
 
+    @cached_property
     def chunks(self) -> list[tuple[str, bytes]]:
         """The rows in pieces: name (a hash of the content) and JSON document, columns as lists."""
         return [_chunk(self.rows[first : first + CHUNK]) for first in range(0, len(self.rows), CHUNK)]

@@ -1,29 +1,19 @@
 /* The recursion tree: draws the rows that `ui/web/tree_rows.py` has decided on.
 
-   The same component is mounted in two roles. With bytes it is a piece of the rows and draws nothing; with an
-   object it is the tree, which names the pieces it consists of. So a click, which changes neither, sends no
-   rows again, and a running run sends only the pieces that changed.
+   The rows come in pieces, each by a component of its own (tree_piece.js); the tree names the pieces it wants.
+   So a click, which changes none, sends no rows again, and a running run sends only the pieces that changed.
 
    Every text is untrusted and becomes a text node; nothing here parses HTML. */
 
 const ROW = 26; // pixels, as in the style sheet
 const SPARE = 8; // rows drawn above and below what is in sight
 
-// Survives reruns and the removal of a tree from the page: rows by piece, what a person opened, by run.
-const shared = (globalThis.rlmscopeTree ??= {
-  pieces: new Map(),
-  kept: new Map(),
-  shown: new Set(),
-  mounted: new WeakMap(),
-});
+// Survives reruns and the removal of a tree from the page: rows by piece, and by run what a person opened.
+const shared = (globalThis.rlmscopeTree ??= { pieces: new Map(), shown: new Set() });
+shared.kept ??= new Map();
+shared.mounted ??= new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {
-  if (data instanceof Uint8Array) {
-    const piece = JSON.parse(new TextDecoder().decode(data));
-    shared.pieces.set(piece.name, piece.rows);
-    for (const tree of shared.shown) tree.follow();
-    return undefined;
-  }
   let tree = shared.mounted.get(parentElement);
   if (tree?.run !== data.run) {
     tree?.remove();
@@ -175,7 +165,7 @@ class Tree {
     });
     if (inner) element.setAttribute("aria-expanded", this.isOpen(row));
     const name = node("span", "name");
-    name.style.paddingLeft = `${Math.min(cell("level"), 30) * 14}px`;
+    name.style.paddingLeft = `${indent(cell("level"))}px`;
     name.append(
       node("span", "twist", inner ? (this.isOpen(row) ? "▾" : "▸") : ""),
       node("span", "label", cell("label")),
@@ -284,8 +274,13 @@ const COLUMNS = [
   ["number tokens", "Tokens"],
   ["number", "Cost"],
   ["number", "Time"],
-  ["timeline", "When in the run"],
+  ["timeline", "Timeline"],
 ];
+
+/* Deep levels are set in less and less, so that their names stay in sight. */
+function indent(level) {
+  return Math.min(level, 8) * 14 + Math.min(Math.max(level - 8, 0), 20) * 2;
+}
 
 function node(tag, className = "", text = "") {
   const element = document.createElement(tag);

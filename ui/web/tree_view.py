@@ -7,6 +7,7 @@ run only the pieces that changed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,27 +20,45 @@ from ui.web.tree_rows import TreeRows
 _HERE: Final = Path(__file__).parent
 _INDENT: Final = "\u2003"
 
-_view = st.components.v2.component(
-    "rlmscope.tree",
-    css=(_HERE / "tree_view.css").read_text(encoding="utf-8"),
-    js=(_HERE / "tree_view.js").read_text(encoding="utf-8"),
-)
+
+def _source(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
 
 
-def tree(
-    rows: TreeRows, *, run_id: str, selected: str | None, token: int, on_select: Callable[[str], None]
-) -> None:
-    """Draw the tree. `on_select` is called with the id of a span that was chosen in it.
+_view = st.components.v2.component("rlmscope.tree", css=_source("tree_view.css"), js=_source("tree_view.js"))
+_piece = st.components.v2.component("rlmscope.tree_piece", js=_source("tree_piece.js"))
 
-    The tree follows `selected` (a span id) whenever `token` is another one than before; so it neither jumps
-    back while a choice made in it travels, nor misses one that was made elsewhere.
+
+@dataclass(slots=True)
+class _Known:
+    """What a tree shows as chosen, what it was last told to show, and how often it was told something new.
+
+    A choice made in the tree is shown by it at once and comes back as `chosen`; it is not told again. So the
+    tree neither jumps back while a choice travels, nor misses one that was made elsewhere.
     """
+
+    chosen: str | None = None
+    told: str | None = None
+    times: int = 0
+
+    def follow(self, span_id: str) -> None:
+        """Tell the tree about a span that was chosen elsewhere: by the address or by a button."""
+        if self.chosen != span_id:
+            self.chosen = self.told = span_id
+            self.times += 1
+
+
+def tree(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None]) -> None:
+    """Draw the tree with one span chosen. `on_select` is called with the id of a span chosen in it."""
     key = f"tree-{run_id}"
-    pieces = rows.chunks()
+    known = st.session_state.setdefault(f"{key}-known", _Known())
+    known.follow(selected)
+    pieces = rows.chunks
 
     def chosen() -> None:
         span = st.session_state[key].selected
         if isinstance(span, str):
+            known.chosen = span
             on_select(span)
 
     with st.container(gap=None):
@@ -49,28 +68,25 @@ def tree(
                 "run": run_id,
                 "pieces": [name for name, _ in pieces],
                 "title": _title(rows),
-                "key": rows.key_of(selected),
-                "token": token,
+                "key": rows.key_of(known.told),
+                "token": known.times,
             },
             on_selected_change=chosen,
         )
         for number, (_, piece) in enumerate(pieces):
-            _view(key=f"{key}-{number}", data=piece)
+            _piece(key=f"{key}-{number}", data=piece)
 
 
-def table(
-    rows: TreeRows, *, run_id: str, selected: str | None, token: int, on_select: Callable[[str], None]
-) -> None:
+def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None]) -> None:
     """The same rows, all of them, as a table that can be searched, sorted and read aloud."""
-    key = f"tree-table-{run_id}-{token}"
+    key = f"tree-table-{run_id}"
 
     def chosen() -> None:
         for place in st.session_state[key].selection.rows:
             if span := rows.rows[place].span:
                 on_select(span)
 
-    here = rows.key_of(selected)
-    place = next((number for number, row in enumerate(rows.rows) if row.key == here), None)
+    place = rows.place.get(selected)
     shown = [
         {
             "span": _INDENT * min(row.level, 20) + row.label,
@@ -87,6 +103,7 @@ def table(
         plain.frame(shown),
         hide_index=True,
         height=640,
+        placeholder="",
         key=key,
         on_select=chosen,
         selection_mode="single-row",
@@ -100,4 +117,4 @@ def _title(rows: TreeRows) -> str:
     spans = counted(len(rows.place), "span")
     if not rows.folded:
         return spans
-    return f"{spans}; {counted(rows.folded, 'attempt')} stand on the row of their call"
+    return f"{spans}; {counted(rows.folded, 'single attempt')} in the rows of the calls"

@@ -12,23 +12,25 @@ import streamlit as st
 from rlm_core.errors import InputError, RLMScopeError
 from traces.home import Home
 from traces.reading import SpanRow, resolve_span
-from ui.web import launch, run_record
+from ui.web import launch, run_record, tree_view
 from ui.web.notices import note, problem
 from ui.web.run_header import header
 from ui.web.run_record import Record
 from ui.web.span_view import span_view
-from ui.web.tree_view import table, tree
 
 _TICK: Final = 1.0  # seconds between two looks at a run that goes on
 _SLOW_TICK: Final = 3.0  # the same for one with very many spans
 _MANY: Final = 5_000
-_FOLLOWED: Final = "run-followed"  # in the session: (span the tree knows is chosen, number of such changes)
 _TABLE_HELP: Final = "The same rows as a table: to search, to sort, and for screen readers."
 _STYLE: Final = """
 <style>
-.st-key-run-question p { font-size: 1.15rem; font-weight: 600; white-space: pre-wrap; }
+[data-testid="stMainBlockContainer"] { padding-left: 2.5rem; padding-right: 2.5rem; }
+.st-key-run-question [data-testid="stText"] { font-size: 1.1rem; font-weight: 600; }
+.st-key-span-title [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
+.st-key-run-answer { border-left: 3px solid var(--st-primary-color, #1c5d99); padding-left: 0.75rem; }
 .st-key-run-id pre, .st-key-span-id pre { padding: 0.15rem 2.5rem 0.15rem 0.5rem; }
 .st-key-run-tree { position: sticky; top: 3.75rem; }
+.st-key-span-ways button { min-height: 1.9rem; padding: 0 0.6rem; }
 .st-key-span-path button { min-height: 1.4rem; padding: 0 0.25rem; }
 </style>
 """
@@ -90,7 +92,10 @@ def _unreadable(error: RLMScopeError) -> None:
 def _top(record: Record) -> None:
     for sentence in record.said:
         note(sentence)
-    header(record.view)
+    try:
+        header(record.view)
+    except RLMScopeError as error:
+        _unreadable(error)
 
 
 def _body(home: Home, run_id: str, live: bool) -> None:
@@ -119,8 +124,8 @@ def _panes(record: Record) -> None:
     left, right = st.columns([11, 10], gap="medium")
     with left, st.container(key="run-tree", gap="small"):
         as_table = st.toggle("Table", key="run-as-table", help=_TABLE_HELP)
-        show = table if as_table else tree
-        show(rows, run_id=view.run_id, selected=span.span_id, token=_token(span), on_select=_select)
+        show = tree_view.table if as_table else tree_view.tree
+        show(rows, run_id=view.run_id, selected=span.span_id, on_select=_go)
     with right:
         span_view(view, span, rows.rows[rows.place[span.span_id]], _go)
 
@@ -136,22 +141,6 @@ def _chosen(record: Record) -> SpanRow:
         except InputError as error:
             problem(error)
     return record.view.by_id[top]
-
-
-def _token(span: SpanRow) -> int:
-    """A number that changes when another span was chosen elsewhere than in the tree."""
-    known, number = st.session_state.get(_FOLLOWED, (None, 0))
-    if known != span.span_id:
-        number += 1
-    st.session_state[_FOLLOWED] = (span.span_id, number)
-    return int(number)
-
-
-def _select(span_id: str) -> None:
-    """A span was chosen in the tree, which shows it as chosen already."""
-    _known, number = st.session_state.get(_FOLLOWED, (None, 0))
-    st.session_state[_FOLLOWED] = (span_id, number)
-    _go(span_id)
 
 
 def _go(span_id: str) -> None:
