@@ -66,7 +66,9 @@ def start_run(home: Home, order: Order, ticket: str) -> str:
         if _first(home, ticket, files, lock) and files.write_order(order):
             _start(home, ticket, files, lock)
     except OSError as error:
-        lock.release()
+        if lock.held:  # nothing was started, and the ticket can be used again
+            files.remove()
+            lock.release()
         raise RecordError(f"The run could not be started: {error.strerror or error}.") from error
     return ticket
 

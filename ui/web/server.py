@@ -186,8 +186,9 @@ class _Http(H11Protocol):
 def _log_to(folder: Path) -> None:
     """Errors of the server itself go into a file, which is made when there is one."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    logger = logging.getLogger("uvicorn")
-    logger.addHandler(logging.FileHandler(folder / _LOG, delay=True, encoding="utf-8"))
+    logger = logging.getLogger("uvicorn.error")
+    # Streamlit has put a handler there that writes to the terminal
+    logger.handlers = [logging.FileHandler(folder / _LOG, delay=True, encoding="utf-8")]
     logger.setLevel(logging.ERROR)
     logger.propagate = False
 

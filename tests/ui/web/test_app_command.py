@@ -89,6 +89,23 @@ def test_it_ends_in_order_with_pages_open(number: int, home: Home) -> None:
     assert (server.process.returncode, err) == (0, "")
 
 
+BROKEN_START = """
+import streamlit.runtime.runtime as runtime
+async def start(self): raise ZeroDivisionError("inside")
+runtime.Runtime.start = start
+"""
+
+
+def test_a_server_that_does_not_come_up(home: Home, tmp_path: Path) -> None:
+    env = {**surroundings(tmp_path), "TEST_GATE_START": BROKEN_START}
+    process = start("app", "--json", "--port", "0", "--home", home.root, env=env)
+    out, err = process.communicate(timeout=PATIENCE)
+    log = home.root / "logs" / "app.log"
+    assert (process.returncode, out) == (1, "")
+    assert err == f"rlmscope: The app could not be started: the reason is in {log}.\n"
+    assert "ZeroDivisionError: inside" in log.read_text()
+
+
 # -- ports ---------------------------------------------------------------------------------------------------
 
 

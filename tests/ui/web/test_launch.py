@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rlm_core.corpus import Corpus
-from rlm_core.errors import InputError
+from rlm_core.errors import InputError, RecordError
 from tests.support.command import ROOT, finish, start
 from tests.support.gated import ANSWER, open_gate, processes, surroundings
 from traces.home import Home
@@ -362,6 +362,17 @@ rlm_core.models.make_handler = lambda *_, **__: FunctionLMHandler(refuse)
     found = launch_state(home, run_id)
     assert found.state == "recorded" and found.error is not None and "the key was refused" in found.error
     assert list_runs(home)[0].status == "error"
+
+
+def test_a_process_that_cannot_be_started(home: Home, corpus: str) -> None:
+    ticket = new_ticket()
+    (home.root / "logs").write_text("in the way")
+    with pytest.raises(RecordError, match=r"^The run could not be started: .*\.$"):
+        start_run(home, order(corpus), ticket)
+    (home.root / "logs").unlink()
+    assert start_run(home, order(corpus), ticket) == ticket  # the same form, once more
+    wait_for(lambda: ended(home, ticket))
+    assert [run.status for run in list_runs(home)] == ["ok"]
 
 
 def test_a_run_nobody_ordered(home: Home) -> None:
