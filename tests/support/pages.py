@@ -11,7 +11,7 @@ from tests.support.command import ROOT
 from traces.home import Home
 
 # elements that show any text as it is; all others read markdown somewhere
-PLAIN = frozenset({"text", "code", "json", "arrow_data_frame", "text_area", "text_input"})
+PLAIN = frozenset({"text", "code", "json", "dataframe", "text_area", "text_input"})
 HOSTILE = (
     "![HOSTILE](http://127.0.0.1:9/x) <script>HOSTILE</script> [HOSTILE](javascript:1) "
     "\x1b[31m \u202e:red[HOSTILE] $HOSTILE$"
@@ -43,7 +43,7 @@ def shown(page: AppTest) -> str:
 
 
 def _words(element: Any) -> str:
-    if element.type == "arrow_data_frame":
+    if element.type == "dataframe":
         return str(element.value.to_string())
     return str(getattr(element, "proto", "")).encode().decode("unicode_escape", "replace")
 

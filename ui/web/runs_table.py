@@ -39,9 +39,8 @@ def pages(count: int) -> int:
 
 
 def page_of(runs: Sequence[RunSummary], page: int) -> Sequence[RunSummary]:
-    """The runs of one page, from 1; a page beyond the last one is the last one."""
-    first = (min(max(page, 1), pages(len(runs))) - 1) * PAGE_ROWS
-    return runs[first : first + PAGE_ROWS]
+    """The runs of one page; the first page is 1."""
+    return runs[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
 
 
 def row(run: RunSummary, zone: str | None) -> dict[str, Any]:

@@ -53,11 +53,11 @@ def _list(home: Home) -> None:
     if at_work != st.session_state.get(_ARMED, False):
         st.session_state[_ARMED] = at_work
         st.rerun()
+    _confirm(home, runs)
     if not runs:
         st.text("There are no runs yet. A run appears here as soon as a question is asked.")
         st.page_link("pages/ask.py", label="Ask a question")
         return
-    _confirm(home, runs)
     found = _filtered(runs)
     if not found:
         st.text("No run fits this filter.")
@@ -83,7 +83,11 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
 
 
 def _table(found: list[RunSummary]) -> None:
-    shown = runs_table.page_of(found, st.session_state.get("runs-page") or 1)
+    pages = runs_table.pages(len(found))
+    number = min(st.session_state.get("runs-page") or 1, pages)
+    if "runs-page" in st.session_state:
+        st.session_state["runs-page"] = number
+    shown = runs_table.page_of(found, number)
     st.session_state[_SHOWN] = [run.run_id for run in shown]
     zone = st.context.timezone
     rows = [{"Open": "Open", **runs_table.row(run, zone), "Delete": "Delete"} for run in shown]
@@ -98,8 +102,8 @@ def _table(found: list[RunSummary]) -> None:
         column_config=_columns(),
         alt="Runs, newest first",
     )
-    if runs_table.pages(len(found)) > 1:
-        st.pagination(runs_table.pages(len(found)), key="runs-page")
+    if pages > 1:
+        st.pagination(pages, key="runs-page")
 
 
 def _columns() -> dict[str, Any]:
