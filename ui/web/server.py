@@ -211,7 +211,7 @@ def _healthy(port: int) -> bool:
     try:
         connection.request("GET", _HEALTH)
         return connection.getresponse().status == 200
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()

@@ -87,6 +87,7 @@ def test_it_ends_in_order_with_pages_open(number: int, home: Home) -> None:
             with pytest.raises(ConnectionClosed):
                 page.recv(PATIENCE)
     assert (server.process.returncode, err) == (0, "")
+    assert list((home.root / "logs").iterdir()) == []
 
 
 BROKEN_START = """
