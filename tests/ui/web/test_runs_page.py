@@ -134,7 +134,7 @@ def test_thousands_of_runs_come_in_pages(summary: RunSummary, monkeypatch: pytes
     page.pagination[0].set_value(47).run()
     assert questions(page) == [f"Question {n}" for n in range(2_300, 2_345)]
     page.text_input(key="runs-text").set_value("question 1").run()  # fewer pages than the one that was shown
-    assert page.pagination[0].value == page.pagination[0].num_pages == 23
+    assert questions(page)[0] == "Question 1" and len(rows(page)) == 50
     page.text_input(key="runs-text").set_value("2344").run()
     assert questions(page) == ["Question 2344"] and len(page.pagination) == 0
 

@@ -84,10 +84,8 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
 
 def _table(found: list[RunSummary]) -> None:
     pages = runs_table.pages(len(found))
-    number = min(st.session_state.get("runs-page") or 1, pages)
-    if "runs-page" in st.session_state:
-        st.session_state["runs-page"] = number
-    shown = runs_table.page_of(found, number)
+    key = f"runs-page-of-{pages}"  # a list of another length begins at its first page
+    shown = runs_table.page_of(found, st.session_state.get(key) or 1)
     st.session_state[_SHOWN] = [run.run_id for run in shown]
     zone = st.context.timezone
     rows = [{"Open": "Open", **runs_table.row(run, zone), "Delete": "Delete"} for run in shown]
@@ -103,7 +101,7 @@ def _table(found: list[RunSummary]) -> None:
         alt="Runs, newest first",
     )
     if pages > 1:
-        st.pagination(pages, key="runs-page")
+        st.pagination(pages, key=key)
 
 
 def _columns() -> dict[str, Any]:
