@@ -293,6 +293,24 @@ def test_a_wish_to_cancel_is_remembered_without_the_session(written: Callable[..
         assert "Cancelling: calls that are on their way are given up." in texts(ask_page(run=RUN).run())
 
 
+def test_the_run_stays_beside_the_form_until_it_is_closed(written: Callable[..., Any]) -> None:
+    written(RUN)
+    page = ask_page(run=RUN).run()
+    page.switch_page("pages/runs.py").run()
+    del page.query_params["run"]
+    page.switch_page("pages/ask.py").run()
+    assert page.query_params["run"] == RUN and "The root model gave its answer." in texts(page)
+    page.button(key="ask-close").click().run()
+    assert "run" not in page.query_params and "##### Last runs" in shown(page)
+
+
+def test_the_last_runs_are_shown_also_while_one_works(written: Callable[..., Any], script: Any) -> None:
+    written(RUN, script(question="Done?", answer="Yes."))
+    with written("20270115T080000-00000002", script(question="And this?"), close=False):
+        page = ask_page().run()
+        assert {"Done?", "Yes."} <= set(texts(page)) and ":blue-badge[running]" in shown(page)
+
+
 def test_a_failed_start_shows_its_sentence(home: Home) -> None:
     files = StartFiles(home, RUN)
     files.request.parent.mkdir()

@@ -8,12 +8,14 @@ import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
-from traces.reading import list_runs, load_run
+from traces.reading import RunSummary, list_runs, load_run
 from ui.web import corpus_choice, live, order_form, plain
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, status_word
 
 _RECENT = 5
+_PERIOD = 2.0  # seconds between two looks at runs at work
+_CURRENT = "ask-run"  # in the session: the run beside the form
 _LINE = 160  # characters of a question or answer in the list
 
 
@@ -24,12 +26,28 @@ def page() -> None:
     left, right = st.columns([5, 7], gap="large")
     with left:
         started = _form(home)
-    if started is not None:
-        st.query_params["run"] = started
-    run_id = st.query_params.get("run")
     with right:
-        if not run_id or not live.panel(home, run_id, corpus_choice.choose_saved):
+        run_id = started or st.query_params.get("run") or st.session_state.get(_CURRENT)
+        if not run_id or not _current(home, run_id):
             _recent(home)
+
+
+def _current(home: Home, run_id: str) -> bool:
+    """The run that this session looks at, also when it comes back from another page; False: there is none."""
+    if st.query_params.get("run") != run_id:
+        st.query_params["run"] = run_id
+    place = st.container(horizontal=True, horizontal_alignment="right")
+    if not live.panel(home, run_id, corpus_choice.choose_saved):
+        st.session_state.pop(_CURRENT, None)
+        return False
+    st.session_state[_CURRENT] = run_id
+    place.button("Close", key="ask-close", type="tertiary", icon=":material/close:", on_click=_close)
+    return True
+
+
+def _close() -> None:
+    st.session_state.pop(_CURRENT, None)
+    st.query_params.pop("run", None)
 
 
 def _as_before(home: Home) -> None:
@@ -62,7 +80,7 @@ def _form(home: Home) -> str | None:
 
 
 def _recent(home: Home) -> None:
-    """The runs that came last, and what to do when there are none."""
+    """The runs that came last; looked at again by itself while one of them is at work."""
     st.markdown("##### Last runs")
     try:
         runs = list_runs(home, _RECENT, warn=note)
@@ -71,6 +89,28 @@ def _recent(home: Home) -> None:
         return
     if not runs:
         st.text("There are no runs yet. Choose a corpus, ask a question and press Start.")
+    elif _at_work(runs):
+        st.fragment(_again, run_every=_PERIOD)(home)
+    else:
+        _rows(runs)
+
+
+def _again(home: Home) -> None:
+    try:
+        runs = list_runs(home, _RECENT, warn=note)
+    except RLMScopeError as error:
+        problem(error)
+        return
+    if not _at_work(runs):
+        st.rerun()
+    _rows(runs)
+
+
+def _at_work(runs: list[RunSummary]) -> bool:
+    return any(run.status == "running" for run in runs)
+
+
+def _rows(runs: list[RunSummary]) -> None:
     for run in runs:
         word = status_word(run)
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
