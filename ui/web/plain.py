@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PREVIEW_CHARS: Final = 20_000
+_MOST_SHOWN: Final = 10_000_000
 _CELL_CHARS: Final = 2_000
 _EXACT_INT: Final = 2**53  # a browser rounds whole numbers beyond
 
@@ -76,25 +77,35 @@ def payload(
 ) -> None:
     """A text of any size: the first 20,000 characters, its true size, all of it on request, and a download.
 
-    `key` must be unique on the page. The download holds the text itself, not its visible form.
+    `key` must be unique on the page. The download holds the text itself, not its visible form. A text of more
+    than 10 million characters is only downloaded whole: it would stop the browser.
     """
     shown = value
     if len(value) > PREVIEW_CHARS:
-        everything = st.toggle(f"Show all {len(value):,} characters", key=f"{key}-all")
-        if not everything:
-            shown = value[:PREVIEW_CHARS]
-            st.caption(f"The first {PREVIEW_CHARS:,} of {len(value):,} characters.")
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            if not _wants_all(value, key):
+                shown = value[:PREVIEW_CHARS]
+                st.caption(f"The first {PREVIEW_CHARS:,} of {len(value):,} characters.", width="content")
+            _download(value, key, file_name)
     _code(shown, language, height)
-    if len(value) > PREVIEW_CHARS:
+
+
+def _wants_all(value: str, key: str) -> bool:
+    if len(value) > _MOST_SHOWN:
+        return False
+    return st.toggle(f"Show all {len(value):,} characters", key=f"{key}-all")
+
+
+def _download(value: str, key: str, file_name: str) -> None:
+    st.download_button(
+        "Download",
         # made only when asked for: a rerun neither copies nor keeps a big text
-        st.download_button(
-            f"Download ({len(value):,} characters)",
-            lambda: value.encode("utf-8", "backslashreplace"),
-            file_name=file_name,
-            mime="text/plain",
-            key=f"{key}-download",
-            on_click="ignore",
-        )
+        lambda: value.encode("utf-8", "backslashreplace"),
+        file_name=file_name,
+        mime="text/plain",
+        key=f"{key}-download",
+        on_click="ignore",
+    )
 
 
 def _code(value: str, language: str | None, height: int | None) -> None:
@@ -137,7 +148,7 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return block(value)
     if isinstance(value, Mapping):
-        return {line(key): _clean(item) for key, item in value.items()}
+        return _clean_keys(value)
     if isinstance(value, list | tuple | set | frozenset):
         return [_clean(item) for item in value]
     if isinstance(value, bool) or value is None:
@@ -147,3 +158,14 @@ def _clean(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return line(value)
+
+
+def _clean_keys(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Keys that look alike once everything in them is visible are told apart: no value is lost."""
+    cleaned: dict[str, Any] = {}
+    for key, item in value.items():
+        shown = block(str(key))
+        while shown in cleaned:
+            shown += "′"
+        cleaned[shown] = _clean(item)
+    return cleaned

@@ -32,7 +32,7 @@ def header(view: RunView) -> None:
             if run.demo:
                 st.badge("demo model", color="gray")
             with st.container(width="stretch", key="run-question"):
-                plain.text((run.question or "(the question is not recorded)")[: plain.PREVIEW_CHARS])
+                _bounded(run.question or "(the question is not recorded)", "run-question-text", "question")
             with st.container(width="content", key="run-id"):
                 plain.code(run.run_id)
         _answer(view, remarked)
@@ -59,7 +59,7 @@ def _answer(view: RunView, remarked: Remarks) -> None:
         st.caption(" ".join(sentences))
 
 
-def _bounded(text: str, key: str) -> None:
+def _bounded(text: str, key: str, name: str = "answer") -> None:
     """The beginning of a text, and all of it on request: the tree must stay in sight."""
     lines = text.split("\n")
     if len(text) <= _ANSWER_CHARS and len(lines) <= _ANSWER_LINES:
@@ -70,7 +70,7 @@ def _bounded(text: str, key: str) -> None:
     whole = st.expander(f"All {len(text):,} characters", key=f"{key}-whole", on_change="rerun")
     if whole.open:
         with whole:
-            plain.payload(text, key=key, file_name="answer.txt")
+            plain.payload(text, key=key, file_name=f"{name}.txt")
 
 
 def _facts(view: RunView) -> None:

@@ -10,9 +10,12 @@ import streamlit as st
 
 from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
+from traces.tree import outcome
 from ui.figures import counted, duration, money
+from ui.visible import line
 from ui.web import plain
 from ui.web.notices import note
+from ui.web.span_paths import title
 from ui.web.span_sources import sources
 
 Tab = tuple[str, Callable[[], None]]
@@ -49,6 +52,9 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
             tabs.append((name, _table_tab(show, span, detail[key])))
     if detail.get("source_ranges") is not None:
         tabs.append(("Sources", lambda: sources(view, detail["source_ranges"])))
+    inside = [other for other in view.spans if other.parent_id == span.span_id]
+    if span.kind in ("iteration", "batch") and inside:
+        tabs.insert(0, ("Calls" if span.kind == "batch" else "Inside", lambda: _inside(span, inside)))
     if span.kind == "run":
         tabs.append(("Settings", lambda: _settings(detail)))
     tabs.append(("Raw", lambda: _raw(span, detail)))
@@ -108,6 +114,23 @@ def _output(span: SpanRow, detail: Mapping[str, Any]) -> None:
         if text is not None:
             st.caption(f"{name}: {counted(len(text), 'character')}")
             plain.payload(text, key=f"{span.span_id}-{key}", file_name=f"{key}.txt")
+
+
+def _inside(span: SpanRow, spans: list[SpanRow]) -> None:
+    """The spans right below, in the order of the record."""
+    rows = [
+        {
+            "span": title(other),
+            "outcome": outcome(other),
+            "time": "no end recorded" if other.end_ns is None else duration(other.seconds),
+            "tokens": None if other.tokens is None else other.tokens["total"],
+            "cost": None if other.cost_status is None else money(other.cost_usd, other.cost_status),
+            "text": line(other.preview or ""),
+            "id": other.span_id,
+        }
+        for other in spans
+    ]
+    plain.table(rows, key=f"{span.span_id}-inside")
 
 
 def _variables(span: SpanRow, value: Any) -> None:

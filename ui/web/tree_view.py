@@ -19,6 +19,7 @@ from ui.web.tree_rows import TreeRows
 
 _HERE: Final = Path(__file__).parent
 _INDENT: Final = "\u2003"
+_FIGURES: Final = ("tokens", "cost", "time")
 
 
 def _source(name: str) -> str:
@@ -48,11 +49,17 @@ class _Known:
             self.times += 1
 
 
+def _known(run_id: str, selected: str) -> _Known:
+    known = st.session_state.setdefault(f"tree-{run_id}-known", _Known())
+    assert isinstance(known, _Known)
+    known.follow(selected)
+    return known
+
+
 def tree(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None]) -> None:
     """Draw the tree with one span chosen. `on_select` is called with the id of a span chosen in it."""
     key = f"tree-{run_id}"
-    known = st.session_state.setdefault(f"{key}-known", _Known())
-    known.follow(selected)
+    known = _known(run_id, selected)
     pieces = rows.chunks
 
     def chosen() -> None:
@@ -79,14 +86,15 @@ def tree(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str
 
 def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None]) -> None:
     """The same rows, all of them, as a table that can be searched, sorted and read aloud."""
-    key = f"tree-table-{run_id}"
+    known = _known(run_id, selected)
+    key = f"tree-table-{run_id}-{known.times}"  # a choice made elsewhere makes a new table, with it chosen
 
     def chosen() -> None:
         for place in st.session_state[key].selection.rows:
             if span := rows.rows[place].span:
+                known.chosen = span
                 on_select(span)
 
-    place = rows.place.get(selected)
     shown = [
         {
             "span": _INDENT * min(row.level, 20) + row.label,
@@ -104,10 +112,11 @@ def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[st
         hide_index=True,
         height=640,
         placeholder="",
+        column_config={name: st.column_config.TextColumn(alignment="right") for name in _FIGURES},
         key=key,
         on_select=chosen,
-        selection_mode="single-row",
-        selection_default=None if place is None else {"selection": {"rows": [place]}},
+        selection_mode="single-row-required",
+        selection_default={"selection": {"rows": [rows.place[known.told or selected]]}},
         lazy=False,
     )
     st.caption(_title(rows))
