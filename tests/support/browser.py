@@ -160,3 +160,32 @@ def tree_row(page: Page, text: str | re.Pattern[str]) -> Locator:
 def toggle(row: Locator) -> None:
     """Open or close a row of the tree."""
     row.locator(".twist").click()
+
+
+def table_rows(page: Page) -> list[dict[str, str]]:
+    """On the Runs page: the rows in sight, by the titles of the columns.
+
+    The table is a picture; what it shows is read from the copy of it that screen readers get.
+    """
+    titles = page.get_by_role("columnheader").all_text_contents()
+    cells = page.get_by_role("gridcell").all_text_contents()
+    return [
+        dict(zip(titles, cells[at : at + len(titles)], strict=True))
+        for at in range(0, len(cells), len(titles) or 1)
+    ]
+
+
+def press_in_row(page: Page, row: int, button: str) -> None:
+    """On the Runs page: press "Open" (left) or "Delete" (right) in a row of the table, from 0."""
+    canvas = page.get_by_test_id("data-grid-canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    height = box["height"] / (len(table_rows(page)) + 1)
+    place = {"x": 30.0 if button == "Open" else box["width"] - 30.0, "y": height * (row + 1.5)}
+    canvas.click(position=place)  # type: ignore[arg-type]
+
+
+def expect_figure(page: Page, label: str, value: str) -> None:
+    """A value stands under its label."""
+    block = page.get_by_test_id("stVerticalBlock").filter(has=page.get_by_text(label, exact=True)).last
+    expect(block).to_have_text(re.compile(rf"^\s*{re.escape(label)}\s*{re.escape(value)}\s*$"))
