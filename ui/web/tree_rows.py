@@ -220,7 +220,7 @@ def _opened(item: Node | Group, group: Group | None) -> bool:
     assert isinstance(item, Node)
     if item.span.kind == "run" and item.span.parent_id is not None:
         return item.totals.failures > 0
-    return item.span.kind not in _CALLS
+    return item.span.kind not in (*_CALLS, "attempt")
 
 
 def _note(span: SpanRow | None) -> str:

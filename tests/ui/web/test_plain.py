@@ -115,7 +115,7 @@ def test_keys_that_look_alike_once_visible_are_all_there() -> None:
 
 
 def test_a_table_keeps_numbers_and_shows_structures() -> None:
-    rows = [
+    rows: list[dict[str, object]] = [
         {"name": UNSEEN, "size": 3, "what": {"a": [1]}, "mixed": 1, "id": 2**60},
         {"name": "b", "size": None, "what": None, "mixed": "two", "id": 2},
     ]
