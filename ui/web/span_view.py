@@ -158,10 +158,10 @@ def _other_facts(span: SpanRow) -> list[tuple[str, str]]:
 
 
 def _tabs(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
-    """Only the open tab is filled. Spans of one kind share the choice, so that one can step through them."""
+    """Only the open tab is filled. Spans with the same tabs share the choice, to step through them."""
     tabs = tabs_of(view, span, detail)
     names = [name for name, _ in tabs]
-    boxes = st.tabs(names, key=f"span-tabs-{span.kind}-{'-'.join(names)}", on_change="rerun")
+    boxes = st.tabs(names, key=f"span-tabs-{'-'.join(names)}", on_change="rerun")
     for box, (_, fill) in zip(boxes, tabs, strict=True):
         if box.open:
             with box:

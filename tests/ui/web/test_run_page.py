@@ -1,0 +1,492 @@
+"""The Run page: what it says about a run and a span, ways from span to span, and runs that are not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from rlm_core import semconv as sc
+from rlm_core.telemetry import as_json
+from tests.support.pages import HOSTILE, ask_page, badly_shown, elements, problems, shown, texts, use
+from tests.support.recorded_runs import WIDE, recording, sub_call, wide_run
+from traces import reading, store, user_log
+from traces.home import Home
+from traces.reading import RunView, SpanRow, load_run
+from traces.upkeep import delete_run
+
+RUN = "20270115T080000-00000001"
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(home, monkeypatch)
+
+
+def run_page(run: str, span: str | None = None) -> AppTest:
+    """The page as a new session meets it."""
+    page = ask_page().switch_page("pages/run.py")
+    page.query_params["run"] = run
+    if span is not None:
+        page.query_params["span"] = span
+    return looked_at(page)
+
+
+def looked_at(page: AppTest) -> AppTest:
+    page.run()
+    assert not page.exception, page.exception
+    return page
+
+
+def facts(page: AppTest) -> dict[str, str]:
+    """Values by the label that stands above them; those of the run first, those of the span after."""
+    listed = [element for element in elements(page) if element.type in ("caption", "text")]
+    pairs = zip(listed, listed[1:], strict=False)
+    return {
+        name.value: value.value for name, value in pairs if (name.type, value.type) == ("caption", "text")
+    }
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    (button,) = (button for button in page.button if label in button.label)
+    button.click()
+    return looked_at(page)
+
+
+def chosen(page: AppTest) -> str:
+    """The span of the address."""
+    return str(
+        page.query_params["span"][0]
+        if isinstance(page.query_params["span"], list)
+        else page.query_params["span"]
+    )
+
+
+def open_tab(page: AppTest, name: str) -> AppTest:
+    """Open a tab of the span; what stands in it is on the page afterwards."""
+    page.session_state[f"span-tabs-{'-'.join(tabs(page))}"] = name
+    return looked_at(page)
+
+
+def tabs(page: AppTest) -> list[str]:
+    return [tab.label for tab in page.tabs]
+
+
+def named(view: RunView, kind: str, number: int = 0) -> SpanRow:
+    return [span for span in view.spans if span.kind == kind][number]
+
+
+# -- the head of the page
+
+
+def test_the_head_says_what_came_out_and_what_it_took(home: Home) -> None:
+    page = run_page(wide_run(home, 200))
+    assert page.markdown[0].value == ":green-badge[ok]"
+    assert {"Which documents mention a refund?", "Seventeen documents."} <= set(texts(page))
+    assert "The root model gave its answer." in [caption.value for caption in page.caption]
+    head = facts(page)
+    assert (head["Root model"], head["Sub-model"], head["Sandbox"]) == ("test/root", "test/sub", "none")
+    assert (head["Iterations"], head["Sub-calls"]) == ("1", "97 (1 failed)")
+    assert head["Tokens"] == "12,420 in, 924 out"
+    assert head["Cost"] == "at least $0.016332 (root $0.0123, sub at least $0.004032)"
+    assert head["Started"] == "2027-01-15 08:00:00 UTC"
+
+
+def test_a_forced_answer_with_its_remarks(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {sc.DEMO: True})
+        run.text(sc.ANSWER, "perhaps")
+        run.end(
+            "ok",
+            {
+                sc.FORCED: True,
+                sc.STOP_REASON: "timeout",
+                sc.ANSWER_CONFIDENCE: "low",
+                sc.ANSWER_NOTE: "hurried",
+            },
+        )
+    page = run_page(WIDE)
+    badges = [element.value for element in page.markdown]
+    assert badges[:3] == [":green-badge[ok]", ":orange-badge[forced answer]", ":gray-badge[demo model]"]
+    (caption,) = (c.value for c in page.caption if "time limit" in c.value)
+    assert caption.startswith("The time limit was reached. No language model was involved")
+    assert "confidence low: hurried" in texts(page)
+
+
+def test_a_run_without_an_answer_says_why_and_what_it_had(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        run.text(sc.BEST_PARTIAL, "three so far")
+        run.end("error", {sc.STOP_REASON: "error", sc.ERROR_MESSAGE: "the key was refused"})
+        made.close("error")
+    page = run_page(WIDE)
+    assert "three so far" in texts(page)
+    assert problems(page)[0] == "The key was refused."
+    assert facts(page)["Cost"] == "$0 (free)"
+
+
+def test_a_long_answer_leaves_the_tree_in_sight(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        run.text(sc.ANSWER, "word " * 200_000)
+        run.end()
+    page = run_page(WIDE)
+    assert max(len(text) for text in texts(page)) < 700
+    assert [box.label for box in page.expander] == ["All 1,000,000 characters"]
+
+
+# -- a span and the ways from it
+
+
+def test_the_address_names_the_span(home: Home) -> None:
+    view = load_run(home, wide_run(home, 200))
+    call = named(view, "sub_call", 3)
+    for ref in (call.span_id, call.span_id[:10]):
+        page = run_page(WIDE, ref)
+        assert {"llm_query 3", "yes: “refund of order 3”"} <= {*texts(page), *(c.value for c in page.code)}
+        assert call.span_id in [code.value for code in page.code]
+        assert [b.label for b in page.button][:4] == ["run ›", "iteration 0 ›", "cell 0 ›", "llm_batch ›"]
+
+
+def test_last_is_the_newest_run_and_becomes_its_id(home: Home) -> None:
+    wide_run(home, 30)
+    page = run_page("last")
+    assert page.query_params["run"] in (WIDE, [WIDE])
+    assert "Which documents mention a refund?" in texts(page)
+
+
+def test_from_span_to_span(home: Home) -> None:
+    view = load_run(home, wide_run(home, 250, batch=90))
+    calls = [span.span_id for span in view.spans if span.kind == "sub_call"]
+    page = run_page(WIDE)
+    assert "span" not in page.query_params
+    page = press(page, "Next failed or empty sub-call (3)")
+    assert chosen(page) == calls[17]
+    assert chosen(press(page, "Next sub-call")) == calls[18]
+    assert chosen(press(page, "Previous sub-call")) == calls[17]
+    assert chosen(press(page, "Next failed")) == calls[42]
+    assert chosen(press(page, "Next failed")) == calls[90 + 17]
+    assert chosen(press(page, "Next failed")) == calls[17]  # round the end
+    assert chosen(press(page, "cell 0 ›")) == named(view, "cell").span_id
+    assert chosen(press(page, "Next cell")) == named(view, "cell", 1).span_id
+
+
+def test_the_first_and_the_last_sub_call_have_one_neighbour(home: Home) -> None:
+    view = load_run(home, wide_run(home, 30))
+    calls = [span.span_id for span in view.spans if span.kind == "sub_call"]
+    for span, label in ((calls[0], "Previous sub-call"), (calls[-1], "Next sub-call")):
+        assert [b.label for b in run_page(WIDE, span).button if b.disabled] == [label]
+
+
+def test_what_a_failed_call_says(home: Home) -> None:
+    view = load_run(home, wide_run(home, 60))
+    page = run_page(WIDE, named(view, "sub_call", 17).span_id)
+    assert problems(page) == ["server: the server answered with status 500."]
+    assert (facts(page)["Tokens"], facts(page)["Model"]) == ("unknown", "test/sub")
+    assert tabs(page) == ["Prompt", "Attempts", "Raw"]
+
+
+def test_attempts_with_outcome_and_waits(home: Home) -> None:
+    view = load_run(home, wide_run(home, 200))
+    page = open_tab(run_page(WIDE, named(view, "sub_call", 73).span_id), "Attempts")
+    rows = page.dataframe[0].value.to_dict("records")
+    assert [row["outcome"] for row in rows] == ["error", "ok"]
+    assert (rows[0]["error"], rows[0]["Retry-After"]) == ("rate_limit", "2.0 s")
+    assert rows[0]["message"] == "the server asked to wait"
+
+
+def test_a_root_call_with_its_messages(home: Home) -> None:
+    view = load_run(home, wide_run(home, 120, batch=20))
+    page = open_tab(run_page(WIDE, named(view, "root_call", 1).span_id), "Messages")
+    labels = [box.label for box in page.expander]
+    assert labels == ["1. user, 14 characters", "2. user, 14 characters"]
+    assert page.code[-1].value == "Turn 1: go on."
+
+
+def test_a_cell_with_code_output_and_variables(home: Home) -> None:
+    with recording(home) as made:
+        cell = made.recorder.start("cell", sc.NAME_CELL, None, {sc.CELL: 0})
+        cell.text(sc.CODE, "print(x)")
+        cell.text(sc.STDOUT, "all of it")
+        cell.text(sc.STDOUT_SHOWN, "a part")
+        cell.text(sc.EXCEPTION, "Traceback: no")
+        cell.text(
+            sc.VARIABLES, as_json([{"name": "x", "type": "int", "size": 1, "change": "new", "preview": "3"}])
+        )
+        cell.end("error", {sc.STDOUT_TRUE_CHARS: 5_000, sc.ERROR_TYPE: "ValueError", sc.ERROR_MESSAGE: "no"})
+    page = run_page(WIDE)
+    assert tabs(page) == ["Exception", "Code", "Output", "Variables", "Raw"]
+    assert [code.value for code in page.code][-1] == "Traceback: no"
+    open_tab(page, "Output")
+    assert [code.value for code in page.code][-2:] == ["all of it", "a part"]
+    assert "The cell printed 5,000 characters; 9 of them were kept." in texts(page)
+    open_tab(page, "Variables")
+    assert page.dataframe[0].value.to_dict("records") == [
+        {"name": "x", "type": "int", "size": 1, "change": "new", "preview": "3"}
+    ]
+
+
+def test_output_that_was_shown_whole_is_not_shown_twice(home: Home) -> None:
+    view = load_run(home, wide_run(home, 60))
+    page = open_tab(run_page(WIDE, named(view, "cell").span_id), "Output")
+    assert "The root was shown all of it." in [caption.value for caption in page.caption]
+    assert [code.value for code in page.code][2:] == ["27\n"]
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("reference", "The prompt holds these passages of the corpus, word for word."),
+        ("not_searched", "Not searched: the code built this prompt from texts of its own."),
+        ("not_verbatim", "Not verbatim: no passage of the corpus stands in this prompt word for word."),
+    ],
+)
+def test_sources(home: Home, how: str, words: str) -> None:
+    ranges = [[0, 10, 40], [7, 0, 5]] if how == "reference" else []
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        run.text(sc.CORPUS, json.dumps({"documents": [{"name": "letters/a.txt"}]}))
+        call = made.recorder.start("sub_call", "chat s", run, {})
+        call.end("ok", {sc.SOURCE_RANGES: as_json({"how": how, "ranges": ranges})})
+        run.end()
+    page = open_tab(run_page(WIDE, call.span_id), "Sources")
+    assert words in texts(page)
+    if ranges:
+        assert page.dataframe[0].value.to_dict("records") == [
+            {"document": "letters/a.txt", "from byte": 10, "to byte": 40, "bytes": 30},
+            {"document": "document 7", "from byte": 0, "to byte": 5, "bytes": 5},
+        ]
+
+
+def test_raw_attributes_are_exact(home: Home) -> None:
+    with recording(home) as made:
+        made.recorder.start("cell", sc.NAME_CELL, None, {"odd.number": 2**60}).end()
+    page = open_tab(run_page(WIDE), "Raw")
+    assert json.loads(page.code[-1].value)["odd.number"] == 2**60
+
+
+def test_a_batch_and_an_iteration_list_what_is_inside(home: Home) -> None:
+    view = load_run(home, wide_run(home, 60))
+    frame = run_page(WIDE, named(view, "batch").span_id).dataframe[0].value
+    assert frame["outcome"].value_counts().to_dict() == {"ok": 26, "error": 1}
+    inside = run_page(WIDE, named(view, "iteration").span_id).dataframe[0].value
+    assert inside["span"].tolist() == ["root call", "cell 0"]
+
+
+def test_a_payload_that_is_missing_is_named(home: Home) -> None:
+    with recording(home) as made:
+        facts_ = {sc.RESPONSE + ".sha256": "0" * 64}
+        made.recorder.start("sub_call", "chat s", None, facts_).end()
+    assert "Not in the record, though the span names it: response." in texts(run_page(WIDE))
+
+
+def test_the_table_shows_the_rows_of_the_tree(home: Home) -> None:
+    page = run_page(wide_run(home, 60))
+    assert len(page.get("bidi_component")) == 2
+    page.toggle[0].set_value(True)
+    looked_at(page)
+    assert len(page.get("bidi_component")) == 0
+    assert page.dataframe[0].value["span"].str.strip().tolist()[:3] == [
+        "run",
+        "iteration 0 Decompose",
+        "root call",
+    ]
+
+
+def test_a_choice_sends_no_rows_again(home: Home) -> None:
+    view = load_run(home, wide_run(home, 200))
+    page = run_page(WIDE)
+    before = [element.proto for element in page.get("bidi_component")]
+    page.session_state[f"tree-{WIDE}-known"].chosen = named(
+        view, "cell"
+    ).span_id  # as after a click in the tree
+    page.query_params["span"] = named(view, "cell").span_id
+    after = [element.proto for element in looked_at(page).get("bidi_component")]
+    assert "cell 0" in texts(page)
+    assert [proto.SerializeToString() for proto in after] == [proto.SerializeToString() for proto in before]
+
+
+# -- runs and spans that are not there, or not well
+
+
+def test_no_run_an_unknown_one_and_an_ambiguous_one(home: Home) -> None:
+    assert problems(run_page("")) == ["No run was chosen."]
+    assert problems(run_page("nosuch")) == ["There is no run whose id begins with 'nosuch'."]
+    wide_run(home, 20)
+    wide_run(home, 20, RUN)
+    (sentence,) = problems(run_page("2027"))
+    assert sentence.startswith("'2027' fits several runs: ")
+    page = run_page("nosuch")
+    assert page.get("page_link")[0].proto.label == "All runs"
+
+
+def test_an_unknown_span_is_said_and_the_run_is_shown(home: Home) -> None:
+    page = run_page(wide_run(home, 60), "0123456789abcdef" * 2)
+    assert problems(page) == [f"There is no span whose id begins with '{'0123456789abcdef' * 2}'."]
+    assert len(page.get("bidi_component")) == 2
+
+
+def test_a_run_without_spans(home: Home) -> None:
+    with recording(home):
+        pass
+    assert "This run recorded no spans." in texts(run_page(WIDE))
+
+
+def test_a_run_that_is_deleted_meanwhile(home: Home) -> None:
+    page = run_page(wide_run(home, 60))
+    delete_run(home, WIDE)
+    looked_at(page)
+    assert problems(page) == [f"The run {WIDE} has been deleted."]
+    assert problems(looked_at(page)) == [f"There is no run whose id begins with '{WIDE}'."]
+
+
+def test_a_store_in_use_is_said_and_the_run_is_read_from_its_spool(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide_run(home, 60)
+
+    def busy(*_: Any, **__: Any) -> Any:
+        raise store.StoreBusy("The store is in use by another program.")
+
+    monkeypatch.setattr(store, "reader", busy)
+    page = run_page(WIDE)
+    assert "Seventeen documents." in texts(page)
+    assert [text for text in texts(page) if "in use" in text]
+
+
+def test_a_store_that_becomes_busy_is_a_sentence_and_can_be_tried_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = run_page(wide_run(home, 60))
+    forget = load_run(home, WIDE)
+    assert forget.summary.run_id == WIDE
+
+    def busy(*_: Any, **__: Any) -> Any:
+        raise store.StoreBusy("The store is in use by another program.")
+
+    monkeypatch.setattr("ui.web.run_record.open_record", busy)
+    assert problems(looked_at(page)) == ["The store is in use by another program."]
+    monkeypatch.undo()
+    use(home, monkeypatch)
+    assert "Seventeen documents." in texts(press(page, "Try again"))
+
+
+def test_a_record_with_problems_says_how_many(home: Home) -> None:
+    path = home.spool_file(wide_run(home, 60))
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([*lines[:4], b"{broken", *lines[5:9], *lines[10:]]))
+    missing = load_run(home, WIDE).summary.problems
+    assert missing >= 2
+    assert f"The record is incomplete: {missing} records missing or unreadable." in texts(run_page(WIDE))
+
+
+# -- a run that goes on
+
+
+def test_a_live_run_is_polled_and_ends_as_a_stored_one(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        run.text(sc.QUESTION, "How long?")
+        first = sub_call(made.recorder, run, 0, {sc.CALL_INDEX: 0})
+        page = run_page(WIDE, first.span_id)
+        assert page.markdown[0].value == ":blue-badge[running]"
+        assert facts(page)["Sub-calls"] == "1"
+        sub_call(made.recorder, run, 1, {sc.CALL_INDEX: 1})
+        assert facts(looked_at(page))["Sub-calls"] == "2"
+        assert "llm_query 0" in texts(page)
+        run.text(sc.ANSWER, "not long")
+        run.end("ok", {sc.STOP_REASON: "final"})
+    looked_at(page)
+    assert page.markdown[0].value == ":green-badge[ok]"
+    assert {"not long", "llm_query 0"} <= set(texts(page))
+
+
+def test_a_live_run_that_has_recorded_nothing_yet(home: Home) -> None:
+    with recording(home):
+        assert "Nothing has been recorded yet." in texts(run_page(WIDE))
+
+
+# -- text that nobody vouches for
+
+
+def hostile_run(home: Home) -> RunView:
+    """A run in which every text is hostile."""
+    bad: dict[str, Any] = {sc.REQUEST_MODEL: HOSTILE, sc.PHASE: HOSTILE, sc.PREVIEW: HOSTILE}
+    with recording(home) as made:
+        recorder = made.recorder
+        top = {sc.ROOT_MODEL: HOSTILE, sc.SUB_MODEL: HOSTILE, sc.SANDBOX: HOSTILE, sc.STOP_REASON: HOSTILE}
+        run = recorder.start("run", HOSTILE, None, {**top, sc.LIMITS: as_json({HOSTILE: HOSTILE})})
+        for prefix in (sc.QUESTION, sc.ANSWER):
+            run.text(prefix, HOSTILE)
+        run.text(sc.CORPUS, json.dumps({"documents": [{"name": HOSTILE}]}))
+        iteration = recorder.start("iteration", HOSTILE, run, {**bad, sc.ITERATION: 0})
+        root = recorder.start("root_call", HOSTILE, iteration, bad)
+        root.set({sc.MESSAGES_PRIOR: 0, sc.MESSAGES_ADDED: as_json([[HOSTILE, recorder.payload(HOSTILE)]])})
+        root.text(sc.RESPONSE, HOSTILE)
+        root.text(sc.REASONING, HOSTILE * 500)
+        root.end("ok", {sc.RESPONSE_MODEL: HOSTILE + "2", sc.USAGE_INPUT: 1})
+        cell = recorder.start("cell", HOSTILE, iteration, {**bad, sc.CELL: 0})
+        for prefix in (sc.CODE, sc.STDOUT, sc.EXCEPTION):
+            cell.text(prefix, HOSTILE)
+        cell.text(sc.STDOUT_SHOWN, HOSTILE + "…")
+        cell.text(sc.VARIABLES, as_json([{"name": HOSTILE, "type": HOSTILE, "preview": HOSTILE}]))
+        cell.event(sc.EV_NOTICE, {"text": HOSTILE})
+        call = recorder.start("sub_call", HOSTILE, cell, bad)
+        call.text(sc.PROMPT, HOSTILE)
+        attempt = recorder.start("attempt", HOSTILE, call, {sc.DEMO_FAULT: HOSTILE})
+        attempt.fail(HOSTILE, HOSTILE)
+        call.set({sc.SOURCE_RANGES: as_json({"how": HOSTILE, "ranges": [[0, 0, 1], HOSTILE]})})
+        call.fail(HOSTILE, HOSTILE)
+        recorder.start("tool", HOSTILE, call, {}).end()
+        cell.end(
+            "error", {sc.ERROR_TYPE: HOSTILE, sc.FINDINGS: as_json([{"rule": HOSTILE, "message": HOSTILE}])}
+        )
+        remarks = {sc.ANSWER_NOTE: HOSTILE, sc.ANSWER_CONFIDENCE: HOSTILE, sc.ANSWER_MARK: HOSTILE}
+        run.end("error", {**remarks, sc.ERROR_MESSAGE: HOSTILE})
+    return load_run(home, WIDE)
+
+
+def test_hostile_text_stands_only_in_elements_that_show_it_as_it_is(home: Home) -> None:
+    for span in hostile_run(home).spans:
+        page = run_page(WIDE, span.span_id)
+        for tab in tabs(page):
+            open_tab(page, tab)
+            # the tree's own view makes text nodes of all it is given
+            assert set(badly_shown(page, "HOSTILE")) <= {"bidi_component"}, (span.kind, tab)
+            assert "\x1b" not in shown(page) and "\u202e" not in shown(page)
+
+
+def test_hostile_addresses_are_sentences(home: Home) -> None:
+    wide_run(home, 20)
+    for page in (run_page(HOSTILE), run_page(WIDE, HOSTILE)):
+        assert len(problems(page)) == 1
+        assert badly_shown(page, "HOSTILE") == []
+
+
+def test_a_text_of_five_million_characters_is_shown_in_part(home: Home) -> None:
+    with recording(home) as made:
+        call = made.recorder.start("sub_call", "chat s", None, {})
+        call.text(sc.RESPONSE, "word " * 1_000_000)
+        call.end()
+    page = run_page(WIDE)
+    assert len(page.code[-1].value) == 20_000
+    assert "Show all 5,000,000 characters" in [toggle.label for toggle in page.toggle]
+
+
+def test_odd_structures_are_shown_and_break_nothing(home: Home) -> None:
+    odd: list[Callable[[Any], Any]] = [as_json, lambda value: value]
+    for number, form in enumerate(odd):
+        with recording(home, f"20270115T080000-0000000{number}") as made:
+            cell = made.recorder.start("cell", sc.NAME_CELL, None, {})
+            cell.text(sc.VARIABLES, form("not a list"))
+            cell.end(
+                "ok", {sc.FINDINGS: form("odd"), sc.SOURCE_RANGES: form("odd"), sc.STDOUT_TRUE_CHARS: "many"}
+            )
+        page = run_page(made.run_id)
+        for tab in tabs(page):
+            open_tab(page, tab)
+    assert reading.list_runs(home)
+    assert user_log.deleted_runs(home) == frozenset()
