@@ -182,7 +182,8 @@ def start(home: Home, fields: Fields, corpus: Ready) -> str | None:
     else:
         ticket = st.session_state.setdefault("ask-ticket", launch.new_ticket())
     try:
-        run_id = launch.start_run(home, order, ticket)
+        with st.spinner("Starting the run"):
+            run_id = launch.start_run(home, order, ticket)
     except RLMScopeError as error:
         _complain(fields, "start", error)
         return None

@@ -44,15 +44,16 @@ def _head(run: RunSummary) -> None:
 
 
 def _answer(run: RunSummary, remarked: Remarks) -> None:
-    st.markdown("##### Answer")
     if run.answer is not None:
-        with st.container(border=True):
+        with st.container(border=True, gap="xsmall"):
+            st.caption("Answer")
             _whole(run.answer, "outcome-answer")
         return
     st.text("There is no answer.")
     if remarked.partial:
-        st.caption("The best partial answer until then:")
-        _whole(remarked.partial, "outcome-partial")
+        with st.container(border=True, gap="xsmall"):
+            st.caption("The best partial answer until then")
+            _whole(remarked.partial, "outcome-partial")
 
 
 def _whole(text: str, key: str) -> None:

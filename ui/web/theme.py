@@ -17,7 +17,6 @@ _SHARED: Final[dict[str, Option]] = {
     "codeFontSize": "0.85rem",
     "headingFontWeights": "600",
     "linkUnderline": False,
-    "metricValueFontSize": "1.25rem",
     "paddingTop": "1.25rem",
     "paddingBottom": "3rem",
     "showWidgetBorder": True,

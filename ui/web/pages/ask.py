@@ -27,21 +27,24 @@ def page() -> None:
     with left:
         started = _form(home)
     with right:
-        run_id = started or st.query_params.get("run") or st.session_state.get(_CURRENT)
+        named = st.query_params.get("run")
+        run_id = started or named or st.session_state.get(_CURRENT)
+        # a started run is told again: what a script that a second click broke off told may never have arrived
+        if run_id and (started or run_id != named):
+            st.query_params["run"] = run_id
         if not run_id or not _current(home, run_id):
             _recent(home)
 
 
 def _current(home: Home, run_id: str) -> bool:
     """The run that this session looks at, also when it comes back from another page; False: there is none."""
-    if st.query_params.get("run") != run_id:
-        st.query_params["run"] = run_id
-    place = st.container(horizontal=True, horizontal_alignment="right")
+    head = st.container(horizontal=True, vertical_alignment="center")
     if not live.panel(home, run_id, corpus_choice.choose_saved):
         st.session_state.pop(_CURRENT, None)
         return False
     st.session_state[_CURRENT] = run_id
-    place.button("Close", key="ask-close", type="tertiary", icon=":material/close:", on_click=_close)
+    head.markdown("##### This run", width="stretch")
+    head.button("Close", key="ask-close", type="tertiary", icon=":material/close:", on_click=_close)
     return True
 
 
@@ -51,17 +54,16 @@ def _close() -> None:
 
 
 def _as_before(home: Home) -> None:
-    """In a new session whose address names a run: the form as that run was asked, where it is known."""
+    """In a new session whose address names a run over a known corpus: the form as that run was asked."""
     if st.session_state.setdefault("ask-met", False):
         return
     st.session_state["ask-met"] = True
     run_id = st.query_params.get("run")
     with suppress(RLMScopeError):  # the panel says what is wrong with the run
         run = load_run(home, run_id).summary if run_id else None
-        if run is not None:
+        if run is not None and corpus_choice.is_known(home, run.corpus_id):
             order_form.fill(run.question, run.root_model, run.sub_model)
-            if corpus_choice.is_known(home, run.corpus_id):
-                corpus_choice.choose_saved(str(run.corpus_id))
+            corpus_choice.choose_saved(str(run.corpus_id))
 
 
 def _form(home: Home) -> str | None:
