@@ -131,7 +131,7 @@ def _upload(home: Home) -> Ready:
     if state.error is not None:
         problem(state.error)
     if state.corpus is not None:
-        _card(state.corpus)
+        _card(home, state.corpus)
     return lambda: _uploaded(state)
 
 
@@ -174,7 +174,7 @@ def _path(home: Home) -> Ready:
         except InputError as error:
             problem(error)
     if given in known:
-        _card(known[given])
+        _card(home, known[given])
     return lambda: known[given] if given in known else _corpus_at(home, given or "", known)
 
 
@@ -206,7 +206,7 @@ def _saved(home: Home) -> Ready:
         corpus = Corpus.load(home.corpora, chosen)
     except InputError as error:
         return _nothing(str(error))
-    _card(corpus)
+    _card(home, corpus)
     return lambda: corpus
 
 
@@ -232,7 +232,7 @@ def _nothing(sentence: str) -> Ready:
 # -- what is in it
 
 
-def _card(corpus: Corpus) -> None:
+def _card(home: Home, corpus: Corpus) -> None:
     """What a corpus holds, and one line for each file that could not be read as it should."""
     names = [document.name for document in corpus.documents[:_NAMES_SHOWN]]
     more = "" if len(names) == len(corpus.documents) else ", …"
@@ -241,7 +241,10 @@ def _card(corpus: Corpus) -> None:
     problems = corpus_problems(corpus)
     if not problems:
         return
-    lines = [f"{Path(found['path']).name}: {found['message']}" for found in problems]
+    ours = home.root / uploads.FOLDER  # a user knows an uploaded file by its name alone
+    paths = [Path(found["path"]) for found in problems]
+    names = [path.name if path.is_relative_to(ours) else str(path) for path in paths]
+    lines = [f"{name}: {found['message']}" for name, found in zip(names, problems, strict=True)]
     st.badge(counted(len(lines), "file with a problem", "files with a problem"), color="orange")
     with st.container(height=_PROBLEMS_HEIGHT if len(lines) > 4 else "content", border=False):
         plain.text("\n".join(lines))
