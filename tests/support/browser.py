@@ -167,22 +167,27 @@ def table_rows(page: Page) -> list[dict[str, str]]:
 
     The table is a picture; what it shows is read from the copy of it that screen readers get.
     """
-    titles = page.get_by_role("columnheader").all_text_contents()
-    cells = page.get_by_role("gridcell").all_text_contents()
+    titles = page.locator("[role=columnheader]").all_text_contents()
+    cells = page.locator("[role=gridcell]").all_text_contents()
     return [
         dict(zip(titles, cells[at : at + len(titles)], strict=True))
         for at in range(0, len(cells), len(titles) or 1)
     ]
 
 
+def wait_for_table(page: Page, rows: int) -> None:
+    """On the Runs page: wait until the table has so many rows."""
+    expect(page.locator("[role=gridcell][aria-colindex='1']")).to_have_count(rows)
+
+
 def press_in_row(page: Page, row: int, button: str) -> None:
     """On the Runs page: press "Open" (left) or "Delete" (right) in a row of the table, from 0."""
-    canvas = page.get_by_test_id("data-grid-canvas")
-    box = canvas.bounding_box()
+    settle(page)
+    box = page.get_by_test_id("data-grid-canvas").bounding_box()
     assert box is not None
     height = box["height"] / (len(table_rows(page)) + 1)
-    place = {"x": 30.0 if button == "Open" else box["width"] - 30.0, "y": height * (row + 1.5)}
-    canvas.click(position=place)  # type: ignore[arg-type]
+    across = 30 if button == "Open" else box["width"] - 30
+    page.mouse.click(box["x"] + across, box["y"] + height * (row + 1.5))
 
 
 def expect_figure(page: Page, label: str, value: str) -> None:

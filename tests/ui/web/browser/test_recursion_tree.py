@@ -1,0 +1,136 @@
+"""The recursion tree in a real browser: keys and roles, rows out of sight, what a click sends, growing runs."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from rlm_core import semconv as sc
+from tests.support import browser as ui
+from tests.support.pages import HOSTILE
+from tests.support.recorded_runs import recording, sub_call, wide_run
+from traces.home import Home
+
+pytestmark = pytest.mark.needs("chromium")
+
+MANY = 2_000
+LARGEST_CLICK = 30_000  # bytes; the rows of that run are more than a hundred thousand
+IN_SIGHT = 80  # rows drawn at most on a screen of this size
+
+
+def opened(page: Page, visit: ui.Visit, run_id: str) -> ui.Locator:
+    """The tree of a run."""
+    page.goto(f"{visit.url}/run?run={run_id}")
+    page.get_by_role("treeitem").first.wait_for()
+    ui.settle(page)
+    return page.get_by_role("tree")
+
+
+def active(page: Page) -> ui.Locator:
+    """The row that the keyboard is at."""
+    name = page.get_by_role("tree").get_attribute("aria-activedescendant")
+    return page.locator(f"#{name}")
+
+
+def title(page: Page) -> ui.Locator:
+    return page.locator(".st-key-span-title")
+
+
+def test_the_keyboard_alone_finds_a_sub_call(page: Page, visit: ui.Visit, home: Home) -> None:
+    tree = opened(page, visit, wide_run(home, 60, "20270115T080000-00000060", batch=20))
+    tree.focus()
+    for keys, label, level in (
+        (["Home"], "run", "1"),
+        (["ArrowDown"], "iteration 0", "2"),
+        (["ArrowRight", "ArrowDown"], "cell 0", "3"),
+        (["ArrowDown"], "20 x llm_query", "4"),
+        (["ArrowRight"], "llm_query 17", "5"),
+        (["ArrowDown"], "19 x llm_query", "5"),
+        (["ArrowRight", "ArrowRight", "ArrowDown"], "llm_query 1 ", "6"),
+    ):
+        for key in keys:
+            tree.press(key)
+        expect(active(page)).to_contain_text(label.strip())
+        expect(active(page)).to_have_attribute("aria-level", level)
+    assert active(page).evaluate("row => getComputedStyle(row).outlineStyle") == "solid"
+    tree.press("Enter")
+    expect(title(page)).to_have_text("llm_query 1")
+    expect(page.get_by_role("treeitem", selected=True)).to_contain_text("llm_query 1")
+    tree.press("ArrowLeft")
+    expect(active(page)).to_have_attribute("aria-expanded", "true")
+    tree.press("ArrowLeft")
+    expect(active(page)).to_have_attribute("aria-expanded", "false")
+    expect(title(page)).to_have_text("llm_query 1")  # what is hidden stays chosen
+    tree.press("End")
+    expect(active(page)).to_contain_text("cell 1")
+
+
+def test_a_button_shows_its_span_in_the_tree(page: Page, visit: ui.Visit, home: Home) -> None:
+    opened(page, visit, wide_run(home, 120, "20270115T080000-00000120", batch=20))
+    page.get_by_role("button", name="Collapse").click()
+    expect(page.get_by_role("treeitem")).to_have_count(4)  # the run and its iterations
+    page.get_by_role("button", name="Next failed sub-call").click()
+    chosen = page.get_by_role("treeitem", selected=True)
+    expect(chosen).to_contain_text("llm_query 17")
+    expect(chosen).to_be_in_viewport()
+    page.get_by_role("treeitem", name="iteration 0").first.click()
+    expect(title(page)).to_have_text("iteration 0")
+    page.go_back()
+    expect(title(page)).to_have_text("llm_query 17")
+    expect(chosen).to_contain_text("llm_query 17")
+
+
+def test_a_click_in_a_large_run_sends_no_rows(page: Page, visit: ui.Visit, home: Home) -> None:
+    received: list[int] = []
+    page.on("websocket", lambda ws: ws.on("framereceived", lambda frame: received.append(len(frame))))
+    tree = opened(page, visit, wide_run(home, MANY, "20270115T080000-00002000"))
+    page.get_by_role("button", name="Expand all").click()
+    tree.press("End")
+    expect(ui.tree_row(page, "llm_query 190")).to_be_visible()
+    assert page.get_by_role("treeitem").count() < IN_SIGHT
+    assert sum(received) > 4 * LARGEST_CLICK
+    received.clear()
+    ui.tree_row(page, "llm_query 190").click()
+    expect(title(page)).to_have_text("llm_query 190")
+    ui.settle(page)
+    assert 0 < sum(received) < LARGEST_CLICK
+
+
+def test_a_run_that_grows_keeps_what_was_chosen_opened_and_in_sight(
+    page: Page, visit: ui.Visit, home: Home
+) -> None:
+    with recording(home, "20270115T080000-00000fff") as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        for slot in range(60):
+            sub_call(made.recorder, run, slot, {sc.CALL_INDEX: slot})
+        tree = opened(page, visit, made.run_id)
+        page.get_by_role("button", name="Expand all").click()
+        ui.tree_row(page, "llm_query 12").click()
+        expect(title(page)).to_have_text("llm_query 12")
+        tree.evaluate("tree => { tree.scrollTop = 200 }")
+        for slot in range(60, 90):
+            sub_call(made.recorder, run, slot, {sc.CALL_INDEX: slot})
+        expect(page.get_by_text("90 x llm_query: 89 ok")).to_have_count(0)
+        expect(page.get_by_text("181 spans")).to_be_visible()
+        assert tree.evaluate("tree => tree.scrollTop") == 200
+        expect(page.get_by_role("treeitem", selected=True)).to_contain_text("llm_query 12")
+        run.text(sc.ANSWER, "grown")
+        run.end()
+        made.close("ok")
+        expect(page.get_by_text("grown", exact=True).first).to_be_visible()
+    assert tree.evaluate("tree => tree.scrollTop") == 200
+    expect(page.get_by_role("treeitem", selected=True)).to_contain_text("llm_query 12")
+    expect(title(page)).to_have_text("llm_query 12")
+
+
+def test_hostile_rows_are_text(page: Page, visit: ui.Visit, home: Home) -> None:
+    facts: dict[str, str | int | float | bool | None] = {sc.PREVIEW: HOSTILE, sc.REQUEST_MODEL: HOSTILE}
+    with recording(home, "20270115T080000-00000bad") as made:
+        run = made.recorder.start("run", HOSTILE, None, {})
+        run.text(sc.QUESTION, HOSTILE)
+        made.recorder.start("tool", HOSTILE, run, facts).end()
+        made.recorder.start("sub_call", HOSTILE, run, facts).fail(HOSTILE, HOSTILE)
+    opened(page, visit, "20270115T080000-00000bad")
+    expect(ui.tree_row(page, "<script>HOSTILE</script>")).to_be_visible()
+    page.get_by_text("Table", exact=True).click()
+    expect(page.get_by_role("gridcell").filter(has_text="<script>HOSTILE</script>").first).to_be_attached()
