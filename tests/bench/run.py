@@ -7,6 +7,7 @@ in this one process, with the spread; compare figures of one run of this command
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 import statistics
@@ -15,10 +16,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from rlm_core import RLM, FunctionLMHandler, Limits, Request
+from rlm_core.sandbox import worker_environment
 from traces.home import Home
 from traces.ingest import ingest
 from traces.reading import list_runs, load_run
@@ -47,6 +50,17 @@ class Figure:
         return f"{self.name:<66} {middle:>9.3g} {self.unit:<10} ({spread}); target {self.target:g}: {word}"
 
 
+class Measured(NamedTuple):
+    """One run: CPU in milliseconds, wall time in seconds, kilobytes sent to the root."""
+
+    cpu: float
+    wall: float
+    sent_kb: float
+
+
+Sub = Callable[[Request], Any]
+
+
 def cpu() -> float:
     """CPU seconds of this process and of the children it waited for."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -57,85 +71,80 @@ def cell(code: str) -> str:
     return f"```repl\n{code}\n```"
 
 
-def ask(
-    home: Home, replies: list[str], sub: Callable[[Request], object], serial: list[int], **limits: int
-) -> RLM:
-    """One recorded run over a small corpus; returns the RLM, closed."""
+def ask(home: Home, replies: list[str], sub: Sub, serial: list[int], **limits: int) -> int:
+    """One recorded run over a small corpus; returns the bytes that were sent to the root."""
+    sent = 0
 
-    async def model(request: Request) -> object:
+    async def model(request: Request) -> Any:
+        nonlocal sent
         if request.role == "root":
-            sent[0] += sum(len(message.content.encode()) for message in request.messages)
+            sent += sum(len(message.content.encode()) for message in request.messages)
             return replies[sum(message.role == "assistant" for message in request.messages)]
         result = sub(request)
         return await result if hasattr(result, "__await__") else result
 
-    sent = [0]
     serial[0] += 1
+    run_id, settings = f"20260101T000000-{serial[0]:08x}", replace(Limits(), **limits)
     with (
-        open_recording(home, f"20260101T000000-{serial[0]:08x}", {}) as recording,
-        RLM("bench/root", "bench/sub", handler=FunctionLMHandler(model), limits=Limits(**limits)) as rlm,  # type: ignore[arg-type]
+        open_recording(home, run_id, {}) as recording,
+        RLM("bench/root", "bench/sub", handler=FunctionLMHandler(model), limits=settings) as rlm,
     ):
-        answer = rlm.ask(
-            "What?", "A small corpus. " * 50, recorder=recording.recorder, run_id=recording.run_id
-        )
+        answer = rlm.ask("What?", "A small corpus. " * 50, recorder=recording.recorder, run_id=run_id)
     assert answer.stop_reason == "final" and recording.problems == 0, answer
-    rlm.sent = sent[0]  # type: ignore[attr-defined]
-    return rlm
+    return sent
 
 
 def engine_figures(home: Home) -> list[Figure]:
     """Sub-calls, iterations and prompt bytes with a function as the model."""
-    import asyncio
-
     serial = [0]
     batch = [cell(f"r = llm_batch([f'question {{i}}' for i in range({CALLS})])"), cell("FINAL(len(r))")]
     alone = [cell("r = 0"), cell("FINAL(r)")]
-    turns = [cell(f"print({n})") for n in range(TURNS - 1)] + [cell("FINAL(1)")]
-    half = turns[: TURNS // 2 - 1] + [cell("FINAL(1)")]
+    turns, many = several(TURNS), several(3 * TURNS)
 
     async def slow(_: Request) -> str:
         await asyncio.sleep(0.2)
         return "ok"
 
-    def measured(
-        replies: list[str], sub: Callable[[Request], object] = lambda _: "ok", **limits: int
-    ) -> tuple[float, float, int]:
+    def measured(replies: list[str], sub: Sub = lambda _: "ok", **limits: int) -> Measured:
         used, began = cpu(), time.perf_counter()
-        rlm = ask(home, replies, sub, serial, **limits)
-        return cpu() - used, time.perf_counter() - began, rlm.sent  # type: ignore[attr-defined]
+        sent = ask(home, replies, sub, serial, **limits)
+        return Measured((cpu() - used) * 1000, time.perf_counter() - began, sent / 1000)
 
     measured(batch)  # warm-up: imports, price table
-    per_call, per_turn, late, early, ratio, bytes_sent = [], [], [], [], [], []
-    for _ in range(REPEATS):
-        base, whole = measured(alone)[0], measured(batch)[0]
-        per_call.append((whole - base) / CALLS * 1000)
-        long_cpu, _, sent = measured(turns)
-        half_cpu = measured(half)[0]
-        per_turn.append((long_cpu - base) / (TURNS - 2) * 1000)
-        early.append((half_cpu - base) / (TURNS // 2 - 2) * 1000)
-        late.append((long_cpu - half_cpu) / (TURNS - TURNS // 2) * 1000)
-        bytes_sent.append(sent / 1000)
-        waited = measured(batch, slow)[1] - measured(alone)[1]
-        ratio.append(waited / 1.4)
+    # what a run costs in any case, taken off below: the median, so that no single slow one distorts a figure
+    bases = [measured(alone) for _ in range(REPEATS)]
+    base = Measured(*(statistics.median(values) for values in zip(*bases, strict=True)))
+    calls = [measured(batch) for _ in range(REPEATS)]
+    waits = [measured(batch, slow) for _ in range(REPEATS)]
+    short = [measured(turns) for _ in range(REPEATS)]
+    long = [measured(many, max_iterations=3 * TURNS) for _ in range(REPEATS)]
+    middle = statistics.median(run.cpu for run in short)
+    per_call = [(run.cpu - base.cpu) / CALLS for run in calls]
+    ratios = [(run.wall - base.wall) / 1.4 for run in waits]
+    first = [(run.cpu - base.cpu) / (TURNS - 2) for run in short]
+    later = [(run.cpu - middle) / (2 * TURNS) for run in long]
+    sent_kb = [run.sent_kb for run in short]
     return [
         Figure("engine + record per sub-call (200-call batch, function handler)", "ms CPU", per_call, 1.5),
-        Figure("200 calls of 200 ms at concurrency 32, wall / ideal 1.4 s", "x", ratio, 1.2),
-        Figure("engine + record per iteration (30 tiny ones)", "ms CPU", per_turn, 2.5),
-        Figure(
-            "  the later half of them / the earlier half",
-            "x",
-            [a / b for a, b in zip(late, early, strict=True)],
-        ),
-        Figure("bytes sent to the root over 30 tiny iterations", "KB", bytes_sent, 100),
+        Figure("200 calls of 200 ms at concurrency 32, wall / ideal 1.4 s", "x", ratios, 1.2),
+        Figure("engine + record per iteration, the first 30 tiny ones", "ms CPU", first, 2.5),
+        Figure("  the same, iterations 31 to 90", "ms CPU", later, 2.5),
+        Figure("bytes sent to the root over 30 tiny iterations", "KB", sent_kb, 100),
     ]
+
+
+def several(turns: int) -> list[str]:
+    """Replies of that many tiny turns."""
+    return [cell(f"print({number})") for number in range(turns - 1)] + [cell("FINAL(1)")]
 
 
 def boot_figures() -> list[Figure]:
     """A worker's whole life in CPU time against `python -c pass` and against the imports alone."""
+    same = worker_environment(tempfile.gettempdir(), 0)  # thread counts weigh on an import of numpy
 
     def seconds(*command: str) -> float:
         used = cpu()
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True, env=same)
         return cpu() - used
 
     def worker(code: str) -> float:
@@ -145,18 +154,18 @@ def boot_figures() -> list[Figure]:
             rlm.ask("What?", "x")
         return cpu() - used
 
-    worker("FINAL(1)")
-    bare, boot, heavy = [], [], []
-    for _ in range(REPEATS):
-        nothing = seconds(sys.executable, "-c", "pass")
-        bare.append(nothing * 1000)
-        boot.append(worker("FINAL(1)") / nothing)
-        imports = seconds(sys.executable, "-c", "import numpy, pandas")
-        heavy.append(worker("import numpy, pandas\nFINAL(1)") / imports)
+    importing = "import numpy, pandas"
+    worker(f"{importing}\nFINAL(1)")
+    bare = [seconds(sys.executable, "-c", "pass") for _ in range(REPEATS)]
+    imports = [seconds(sys.executable, "-c", importing) for _ in range(REPEATS)]
+    nothing, heavy = statistics.median(bare), statistics.median(imports)
+    boot = [worker("FINAL(1)") / nothing for _ in range(REPEATS)]
+    loaded = [worker(f"{importing}\nFINAL(1)") / heavy for _ in range(REPEATS)]
     return [
-        Figure("python -c pass", "ms CPU", bare),
+        Figure("python -c pass", "ms CPU", [value * 1000 for value in bare]),
+        Figure("python -c 'import numpy, pandas'", "ms CPU", [value * 1000 for value in imports]),
         Figure("a run of one cell, worker started and ended / python -c pass", "x", boot, 8),
-        Figure("the same importing numpy and pandas / importing them alone", "x", heavy, 1.3),
+        Figure("the same importing numpy and pandas / importing them alone", "x", loaded, 1.3),
     ]
 
 
