@@ -55,8 +55,9 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
     inside = [other for other in view.spans if other.parent_id == span.span_id]
     if span.kind in ("iteration", "batch") and inside:
         tabs.insert(0, ("Calls" if span.kind == "batch" else "Inside", lambda: _inside(span, inside)))
-    if span.kind == "run":
-        tabs.append(("Settings", lambda: _settings(detail)))
+    settings = _settings(detail)
+    if settings:
+        tabs.append(("Settings", lambda: plain.json(settings, expanded=3)))
     tabs.append(("Raw", lambda: _raw(span, detail)))
     return tabs
 
@@ -186,11 +187,11 @@ def _events(span: SpanRow, value: list[dict[str, Any]]) -> None:
     plain.table(rows, key=f"{span.span_id}-events")
 
 
-def _settings(detail: Mapping[str, Any]) -> None:
+def _settings(detail: Mapping[str, Any]) -> dict[str, object]:
     """Limits, seeds, versions: what it takes to run the same again."""
-    keys = (sc.LIMITS, sc.SEEDS, sc.VERSIONS, sc.PROMPTS_VERSION, sc.SANDBOX, sc.CORPUS_ID, sc.LEDGER)
+    keys = (sc.LIMITS, sc.LEDGER, sc.SEEDS, sc.VERSIONS, sc.PROMPTS_VERSION, sc.CORPUS_ID)
     found = {key.removeprefix("rlm."): detail["attributes"].get(key) for key in keys}
-    plain.json({name: _parsed(value) for name, value in found.items() if value is not None}, expanded=3)
+    return {name: _parsed(value) for name, value in found.items() if value is not None}
 
 
 def _parsed(value: object) -> object:

@@ -42,7 +42,9 @@ def span_view(view: RunView, span: SpanRow, row: Row, select: Select) -> None:
             plain.code(span.span_id)
     _ways(view, span, select)
     wrong = what_went_wrong(span)
-    if wrong:
+    if span.status == "lost":
+        problem("This span was not ended in the record: the process of the run ended before.")
+    elif wrong:
         problem(wrong)
     if span.orphan:
         note("Its parent is not in the record, so it stands at the top.")

@@ -112,6 +112,7 @@ def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[st
         hide_index=True,
         height=640,
         placeholder="",
+        alt="Spans of the run",
         column_config={name: st.column_config.TextColumn(alignment="right") for name in _FIGURES},
         key=key,
         on_select=chosen,
