@@ -228,7 +228,9 @@ class Tree {
 
   scrollTo(place, centre) {
     const top = place * ROW;
-    const height = this.scroller.clientHeight;
+    // the lower part of the tree may be below the window until the page is scrolled
+    const inWindow = window.innerHeight - this.scroller.getBoundingClientRect().top;
+    const height = Math.min(this.scroller.clientHeight, Math.max(inWindow, 4 * ROW));
     if (top >= this.scroller.scrollTop && top + ROW <= this.scroller.scrollTop + height) return;
     const above = top < this.scroller.scrollTop;
     this.scroller.scrollTop = centre ? top - height / 3 : above ? top : top + ROW - height;

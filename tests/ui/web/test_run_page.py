@@ -1,22 +1,22 @@
-"""The Run page: what it says about a run and a span, ways from span to span, and runs that are not there."""
+"""The Run page: what it says about a run, runs that are not there or go on, text that nobody vouches for."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from rlm_core import semconv as sc
 from rlm_core.telemetry import as_json
-from tests.support.pages import HOSTILE, ask_page, badly_shown, elements, problems, shown, texts, use
+from tests.support.pages import HOSTILE, badly_shown, problems, shown, texts, use
 from tests.support.recorded_runs import WIDE, recording, sub_call, wide_run
-from traces import reading, store, user_log
+from tests.support.run_pages import facts, looked_at, named, open_tab, press, run_page, tabs
+from traces import store
 from traces.home import Home
-from traces.reading import RunView, SpanRow, load_run
+from traces.reading import RunView, load_run
 from traces.upkeep import delete_run
+from ui.web import launch
 
 RUN = "20270115T080000-00000001"
 
@@ -24,59 +24,6 @@ RUN = "20270115T080000-00000001"
 @pytest.fixture(autouse=True)
 def _home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     use(home, monkeypatch)
-
-
-def run_page(run: str, span: str | None = None) -> AppTest:
-    """The page as a new session meets it."""
-    page = ask_page().switch_page("pages/run.py")
-    page.query_params["run"] = run
-    if span is not None:
-        page.query_params["span"] = span
-    return looked_at(page)
-
-
-def looked_at(page: AppTest) -> AppTest:
-    page.run()
-    assert not page.exception, page.exception
-    return page
-
-
-def facts(page: AppTest) -> dict[str, str]:
-    """Values by the label that stands above them; those of the run first, those of the span after."""
-    listed = [element for element in elements(page) if element.type in ("caption", "text")]
-    pairs = zip(listed, listed[1:], strict=False)
-    return {
-        name.value: value.value for name, value in pairs if (name.type, value.type) == ("caption", "text")
-    }
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    (button,) = (button for button in page.button if label in button.label)
-    button.click()
-    return looked_at(page)
-
-
-def chosen(page: AppTest) -> str:
-    """The span of the address."""
-    return str(
-        page.query_params["span"][0]
-        if isinstance(page.query_params["span"], list)
-        else page.query_params["span"]
-    )
-
-
-def open_tab(page: AppTest, name: str) -> AppTest:
-    """Open a tab of the span; what stands in it is on the page afterwards."""
-    page.session_state[f"span-tabs-{'-'.join(tabs(page))}"] = name
-    return looked_at(page)
-
-
-def tabs(page: AppTest) -> list[str]:
-    return [tab.label for tab in page.tabs]
-
-
-def named(view: RunView, kind: str, number: int = 0) -> SpanRow:
-    return [span for span in view.spans if span.kind == kind][number]
 
 
 # -- the head of the page
@@ -138,149 +85,7 @@ def test_a_long_answer_leaves_the_tree_in_sight(home: Home) -> None:
     assert [box.label for box in page.expander] == ["All 1,000,000 characters"]
 
 
-# -- a span and the ways from it
-
-
-def test_the_address_names_the_span(home: Home) -> None:
-    view = load_run(home, wide_run(home, 200))
-    call = named(view, "sub_call", 3)
-    for ref in (call.span_id, call.span_id[:10]):
-        page = run_page(WIDE, ref)
-        assert {"llm_query 3", "yes: “refund of order 3”"} <= {*texts(page), *(c.value for c in page.code)}
-        assert call.span_id in [code.value for code in page.code]
-        assert [b.label for b in page.button][:4] == ["run ›", "iteration 0 ›", "cell 0 ›", "llm_batch ›"]
-
-
-def test_last_is_the_newest_run_and_becomes_its_id(home: Home) -> None:
-    wide_run(home, 30)
-    page = run_page("last")
-    assert page.query_params["run"] in (WIDE, [WIDE])
-    assert "Which documents mention a refund?" in texts(page)
-
-
-def test_from_span_to_span(home: Home) -> None:
-    view = load_run(home, wide_run(home, 250, batch=90))
-    calls = [span.span_id for span in view.spans if span.kind == "sub_call"]
-    page = run_page(WIDE)
-    assert "span" not in page.query_params
-    page = press(page, "Next failed or empty sub-call (3)")
-    assert chosen(page) == calls[17]
-    assert chosen(press(page, "Next sub-call")) == calls[18]
-    assert chosen(press(page, "Previous sub-call")) == calls[17]
-    assert chosen(press(page, "Next failed")) == calls[42]
-    assert chosen(press(page, "Next failed")) == calls[90 + 17]
-    assert chosen(press(page, "Next failed")) == calls[17]  # round the end
-    assert chosen(press(page, "cell 0 ›")) == named(view, "cell").span_id
-    assert chosen(press(page, "Next cell")) == named(view, "cell", 1).span_id
-
-
-def test_the_first_and_the_last_sub_call_have_one_neighbour(home: Home) -> None:
-    view = load_run(home, wide_run(home, 30))
-    calls = [span.span_id for span in view.spans if span.kind == "sub_call"]
-    for span, label in ((calls[0], "Previous sub-call"), (calls[-1], "Next sub-call")):
-        assert [b.label for b in run_page(WIDE, span).button if b.disabled] == [label]
-
-
-def test_what_a_failed_call_says(home: Home) -> None:
-    view = load_run(home, wide_run(home, 60))
-    page = run_page(WIDE, named(view, "sub_call", 17).span_id)
-    assert problems(page) == ["server: the server answered with status 500."]
-    assert (facts(page)["Tokens"], facts(page)["Model"]) == ("unknown", "test/sub")
-    assert tabs(page) == ["Prompt", "Attempts", "Raw"]
-
-
-def test_attempts_with_outcome_and_waits(home: Home) -> None:
-    view = load_run(home, wide_run(home, 200))
-    page = open_tab(run_page(WIDE, named(view, "sub_call", 73).span_id), "Attempts")
-    rows = page.dataframe[0].value.to_dict("records")
-    assert [row["outcome"] for row in rows] == ["error", "ok"]
-    assert (rows[0]["error"], rows[0]["Retry-After"]) == ("rate_limit", "2.0 s")
-    assert rows[0]["message"] == "the server asked to wait"
-
-
-def test_a_root_call_with_its_messages(home: Home) -> None:
-    view = load_run(home, wide_run(home, 120, batch=20))
-    page = open_tab(run_page(WIDE, named(view, "root_call", 1).span_id), "Messages")
-    labels = [box.label for box in page.expander]
-    assert labels == ["1. user, 14 characters", "2. user, 14 characters"]
-    assert page.code[-1].value == "Turn 1: go on."
-
-
-def test_a_cell_with_code_output_and_variables(home: Home) -> None:
-    with recording(home) as made:
-        cell = made.recorder.start("cell", sc.NAME_CELL, None, {sc.CELL: 0})
-        cell.text(sc.CODE, "print(x)")
-        cell.text(sc.STDOUT, "all of it")
-        cell.text(sc.STDOUT_SHOWN, "a part")
-        cell.text(sc.EXCEPTION, "Traceback: no")
-        cell.text(
-            sc.VARIABLES, as_json([{"name": "x", "type": "int", "size": 1, "change": "new", "preview": "3"}])
-        )
-        cell.end("error", {sc.STDOUT_TRUE_CHARS: 5_000, sc.ERROR_TYPE: "ValueError", sc.ERROR_MESSAGE: "no"})
-    page = run_page(WIDE)
-    assert tabs(page) == ["Exception", "Code", "Output", "Variables", "Raw"]
-    assert [code.value for code in page.code][-1] == "Traceback: no"
-    open_tab(page, "Output")
-    assert [code.value for code in page.code][-2:] == ["all of it", "a part"]
-    assert "The cell printed 5,000 characters; 9 of them were kept." in texts(page)
-    open_tab(page, "Variables")
-    assert page.dataframe[0].value.to_dict("records") == [
-        {"name": "x", "type": "int", "size": 1, "change": "new", "preview": "3"}
-    ]
-
-
-def test_output_that_was_shown_whole_is_not_shown_twice(home: Home) -> None:
-    view = load_run(home, wide_run(home, 60))
-    page = open_tab(run_page(WIDE, named(view, "cell").span_id), "Output")
-    assert "The root was shown all of it." in [caption.value for caption in page.caption]
-    assert [code.value for code in page.code][2:] == ["27\n"]
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ("reference", "The prompt holds these passages of the corpus, word for word."),
-        ("not_searched", "Not searched: the code built this prompt from texts of its own."),
-        ("not_verbatim", "Not verbatim: no passage of the corpus stands in this prompt word for word."),
-    ],
-)
-def test_sources(home: Home, how: str, words: str) -> None:
-    ranges = [[0, 10, 40], [7, 0, 5]] if how == "reference" else []
-    with recording(home) as made:
-        run = made.recorder.start("run", sc.NAME_RUN, None, {})
-        run.text(sc.CORPUS, json.dumps({"documents": [{"name": "letters/a.txt"}]}))
-        call = made.recorder.start("sub_call", "chat s", run, {})
-        call.end("ok", {sc.SOURCE_RANGES: as_json({"how": how, "ranges": ranges})})
-        run.end()
-    page = open_tab(run_page(WIDE, call.span_id), "Sources")
-    assert words in texts(page)
-    if ranges:
-        assert page.dataframe[0].value.to_dict("records") == [
-            {"document": "letters/a.txt", "from byte": 10, "to byte": 40, "bytes": 30},
-            {"document": "document 7", "from byte": 0, "to byte": 5, "bytes": 5},
-        ]
-
-
-def test_raw_attributes_are_exact(home: Home) -> None:
-    with recording(home) as made:
-        made.recorder.start("cell", sc.NAME_CELL, None, {"odd.number": 2**60}).end()
-    page = open_tab(run_page(WIDE), "Raw")
-    assert json.loads(page.code[-1].value)["odd.number"] == 2**60
-
-
-def test_a_batch_and_an_iteration_list_what_is_inside(home: Home) -> None:
-    view = load_run(home, wide_run(home, 60))
-    frame = run_page(WIDE, named(view, "batch").span_id).dataframe[0].value
-    assert frame["outcome"].value_counts().to_dict() == {"ok": 26, "error": 1}
-    inside = run_page(WIDE, named(view, "iteration").span_id).dataframe[0].value
-    assert inside["span"].tolist() == ["root call", "cell 0"]
-
-
-def test_a_payload_that_is_missing_is_named(home: Home) -> None:
-    with recording(home) as made:
-        facts_ = {sc.RESPONSE + ".sha256": "0" * 64}
-        made.recorder.start("sub_call", "chat s", None, facts_).end()
-    assert "Not in the record, though the span names it: response." in texts(run_page(WIDE))
+# -- the tree and the table
 
 
 def test_the_table_shows_the_rows_of_the_tree(home: Home) -> None:
@@ -300,13 +105,19 @@ def test_a_choice_sends_no_rows_again(home: Home) -> None:
     view = load_run(home, wide_run(home, 200))
     page = run_page(WIDE)
     before = [element.proto for element in page.get("bidi_component")]
-    page.session_state[f"tree-{WIDE}-known"].chosen = named(
-        view, "cell"
-    ).span_id  # as after a click in the tree
-    page.query_params["span"] = named(view, "cell").span_id
+    cell = named(view, "cell").span_id
+    page.session_state[f"tree-{WIDE}-known"].chosen = cell  # as after a click in the tree
+    page.query_params["span"] = cell
     after = [element.proto for element in looked_at(page).get("bidi_component")]
     assert "cell 0" in texts(page)
     assert [proto.SerializeToString() for proto in after] == [proto.SerializeToString() for proto in before]
+
+
+def test_last_is_the_newest_run_and_becomes_its_id(home: Home) -> None:
+    wide_run(home, 30)
+    page = run_page("last")
+    assert page.query_params["run"] in (WIDE, [WIDE])
+    assert "Which documents mention a refund?" in texts(page)
 
 
 # -- runs and spans that are not there, or not well
@@ -361,8 +172,6 @@ def test_a_store_that_becomes_busy_is_a_sentence_and_can_be_tried_again(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = run_page(wide_run(home, 60))
-    forget = load_run(home, WIDE)
-    assert forget.summary.run_id == WIDE
 
     def busy(*_: Any, **__: Any) -> Any:
         raise store.StoreBusy("The store is in use by another program.")
@@ -407,6 +216,19 @@ def test_a_live_run_is_polled_and_ends_as_a_stored_one(home: Home) -> None:
 def test_a_live_run_that_has_recorded_nothing_yet(home: Home) -> None:
     with recording(home):
         assert "Nothing has been recorded yet." in texts(run_page(WIDE))
+
+
+def test_a_run_that_is_being_started_and_one_that_never_began(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = launch.Launch("starting")
+    monkeypatch.setattr(launch, "launch_state", lambda *_: state)
+    page = run_page(RUN)
+    assert "The process of this run is starting; nothing has been recorded yet." in texts(page)
+    state = launch.Launch("failed", f"the model id is wrong: {HOSTILE}")
+    (sentence,) = problems(looked_at(page))
+    assert sentence.startswith("The model id is wrong: ![HOSTILE]")
+    assert badly_shown(page, "HOSTILE") == []
 
 
 # -- text that nobody vouches for
@@ -474,19 +296,3 @@ def test_a_text_of_five_million_characters_is_shown_in_part(home: Home) -> None:
     page = run_page(WIDE)
     assert len(page.code[-1].value) == 20_000
     assert "Show all 5,000,000 characters" in [toggle.label for toggle in page.toggle]
-
-
-def test_odd_structures_are_shown_and_break_nothing(home: Home) -> None:
-    odd: list[Callable[[Any], Any]] = [as_json, lambda value: value]
-    for number, form in enumerate(odd):
-        with recording(home, f"20270115T080000-0000000{number}") as made:
-            cell = made.recorder.start("cell", sc.NAME_CELL, None, {})
-            cell.text(sc.VARIABLES, form("not a list"))
-            cell.end(
-                "ok", {sc.FINDINGS: form("odd"), sc.SOURCE_RANGES: form("odd"), sc.STDOUT_TRUE_CHARS: "many"}
-            )
-        page = run_page(made.run_id)
-        for tab in tabs(page):
-            open_tab(page, tab)
-    assert reading.list_runs(home)
-    assert user_log.deleted_runs(home) == frozenset()

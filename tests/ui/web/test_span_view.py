@@ -1,0 +1,170 @@
+"""A span in full on the Run page: its facts, its tabs, and the ways to other spans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from rlm_core import semconv as sc
+from rlm_core.telemetry import as_json
+from tests.support.pages import problems, texts, use
+from tests.support.recorded_runs import WIDE, recording, wide_run
+from tests.support.run_pages import chosen, facts, named, open_tab, press, run_page, tabs
+from traces.home import Home
+from traces.reading import load_run
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(home, monkeypatch)
+
+
+def test_the_address_names_the_span(home: Home) -> None:
+    view = load_run(home, wide_run(home, 200))
+    call = named(view, "sub_call", 3)
+    for ref in (call.span_id, call.span_id[:10]):
+        page = run_page(WIDE, ref)
+        assert {"llm_query 3", "yes: “refund of order 3”"} <= {*texts(page), *(c.value for c in page.code)}
+        assert call.span_id in [code.value for code in page.code]
+        assert [b.label for b in page.button][:4] == ["run ›", "iteration 0 ›", "cell 0 ›", "llm_batch ›"]
+
+
+def test_from_span_to_span(home: Home) -> None:
+    view = load_run(home, wide_run(home, 250, batch=90))
+    calls = [span.span_id for span in view.spans if span.kind == "sub_call"]
+    page = run_page(WIDE)
+    assert "span" not in page.query_params
+    page = press(page, "Next failed or empty sub-call (3)")
+    assert chosen(page) == calls[17]
+    assert chosen(press(page, "Next sub-call")) == calls[18]
+    assert chosen(press(page, "Previous sub-call")) == calls[17]
+    assert chosen(press(page, "Next failed")) == calls[42]
+    assert chosen(press(page, "Next failed")) == calls[90 + 17]
+    assert chosen(press(page, "Next failed")) == calls[17]  # round the end
+    assert chosen(press(page, "cell 0 ›")) == named(view, "cell").span_id
+    assert chosen(press(page, "Next cell")) == named(view, "cell", 1).span_id
+
+
+def test_the_first_and_the_last_sub_call_have_one_neighbour(home: Home) -> None:
+    view = load_run(home, wide_run(home, 30))
+    calls = [span.span_id for span in view.spans if span.kind == "sub_call"]
+    for span, label in ((calls[0], "Previous sub-call"), (calls[-1], "Next sub-call")):
+        assert [b.label for b in run_page(WIDE, span).button if b.disabled] == [label]
+
+
+def test_what_a_failed_call_says(home: Home) -> None:
+    view = load_run(home, wide_run(home, 60))
+    page = run_page(WIDE, named(view, "sub_call", 17).span_id)
+    assert problems(page) == ["server: the server answered with status 500."]
+    assert (facts(page)["Tokens"], facts(page)["Model"]) == ("unknown", "test/sub")
+    assert tabs(page) == ["Prompt", "Attempts", "Raw"]
+
+
+def test_attempts_with_outcome_and_waits(home: Home) -> None:
+    view = load_run(home, wide_run(home, 200))
+    page = open_tab(run_page(WIDE, named(view, "sub_call", 73).span_id), "Attempts")
+    rows = page.dataframe[0].value.to_dict("records")
+    assert [row["outcome"] for row in rows] == ["error", "ok"]
+    assert (rows[0]["error"], rows[0]["Retry-After"]) == ("rate_limit", "2.0 s")
+    assert rows[0]["message"] == "the server asked to wait"
+
+
+def test_a_root_call_with_its_messages(home: Home) -> None:
+    view = load_run(home, wide_run(home, 120, batch=20))
+    page = open_tab(run_page(WIDE, named(view, "root_call", 1).span_id), "Messages")
+    labels = [box.label for box in page.expander]
+    assert labels == ["1. user, 14 characters", "2. user, 14 characters"]
+    assert page.code[-1].value == "Turn 1: go on."
+
+
+def test_a_cell_with_code_output_and_variables(home: Home) -> None:
+    with recording(home) as made:
+        cell = made.recorder.start("cell", sc.NAME_CELL, None, {sc.CELL: 0})
+        cell.text(sc.CODE, "print(x)")
+        cell.text(sc.STDOUT, "all of it")
+        cell.text(sc.STDOUT_SHOWN, "a part")
+        cell.text(sc.EXCEPTION, "Traceback: no")
+        cell.text(
+            sc.VARIABLES, as_json([{"name": "x", "type": "int", "size": 1, "change": "new", "preview": "3"}])
+        )
+        cell.end("error", {sc.STDOUT_TRUE_CHARS: 5_000, sc.ERROR_TYPE: "ValueError", sc.ERROR_MESSAGE: "no"})
+    page = run_page(WIDE)
+    assert tabs(page) == ["Exception", "Code", "Output", "Variables", "Raw"]
+    assert [code.value for code in page.code][-1] == "Traceback: no"
+    open_tab(page, "Output")
+    assert [code.value for code in page.code][-2:] == ["all of it", "a part"]
+    assert "The cell printed 5,000 characters; 9 of them were kept." in texts(page)
+    open_tab(page, "Variables")
+    assert page.dataframe[0].value.to_dict("records") == [
+        {"name": "x", "type": "int", "size": 1, "change": "new", "preview": "3"}
+    ]
+
+
+def test_output_that_was_shown_whole_is_not_shown_twice(home: Home) -> None:
+    view = load_run(home, wide_run(home, 60))
+    page = open_tab(run_page(WIDE, named(view, "cell").span_id), "Output")
+    assert "The root was shown all of it." in [caption.value for caption in page.caption]
+    assert [code.value for code in page.code][2:] == ["27\n"]
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("reference", "The prompt holds these passages of the corpus, word for word."),
+        ("not_searched", "Not searched: the code built this prompt from texts of its own."),
+        ("not_verbatim", "Not verbatim: no passage of the corpus stands in this prompt word for word."),
+    ],
+)
+def test_sources(home: Home, how: str, words: str) -> None:
+    ranges = [[0, 10, 40], [7, 0, 5]] if how == "reference" else []
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        run.text(sc.CORPUS, json.dumps({"documents": [{"name": "letters/a.txt"}]}))
+        call = made.recorder.start("sub_call", "chat s", run, {})
+        call.end("ok", {sc.SOURCE_RANGES: as_json({"how": how, "ranges": ranges})})
+        run.end()
+    page = open_tab(run_page(WIDE, call.span_id), "Sources")
+    assert words in texts(page)
+    if ranges:
+        assert page.dataframe[0].value.to_dict("records") == [
+            {"document": "letters/a.txt", "from byte": 10, "to byte": 40, "bytes": 30},
+            {"document": "document 7", "from byte": 0, "to byte": 5, "bytes": 5},
+        ]
+
+
+def test_raw_attributes_are_exact(home: Home) -> None:
+    with recording(home) as made:
+        made.recorder.start("cell", sc.NAME_CELL, None, {"odd.number": 2**60}).end()
+    page = open_tab(run_page(WIDE), "Raw")
+    assert json.loads(page.code[-1].value)["odd.number"] == 2**60
+
+
+def test_a_batch_and_an_iteration_list_what_is_inside(home: Home) -> None:
+    view = load_run(home, wide_run(home, 60))
+    frame = run_page(WIDE, named(view, "batch").span_id).dataframe[0].value
+    assert frame["outcome"].value_counts().to_dict() == {"ok": 26, "error": 1}
+    inside = run_page(WIDE, named(view, "iteration").span_id).dataframe[0].value
+    assert inside["span"].tolist() == ["root call", "cell 0"]
+
+
+def test_a_payload_that_is_missing_is_named(home: Home) -> None:
+    with recording(home) as made:
+        named_only = {sc.RESPONSE + ".sha256": "0" * 64}
+        made.recorder.start("sub_call", "chat s", None, named_only).end()
+    assert "Not in the record, though the span names it: response." in texts(run_page(WIDE))
+
+
+def test_odd_structures_are_shown_and_break_nothing(home: Home) -> None:
+    forms: list[Callable[[str], str]] = [as_json, str]
+    for number, form in enumerate(forms):
+        with recording(home, f"20270115T080000-0000000{number}") as made:
+            cell = made.recorder.start("cell", sc.NAME_CELL, None, {})
+            cell.text(sc.VARIABLES, form("not a list"))
+            cell.end(
+                "ok", {sc.FINDINGS: form("odd"), sc.SOURCE_RANGES: form("odd"), sc.STDOUT_TRUE_CHARS: "many"}
+            )
+        page = run_page(made.run_id)
+        for tab in tabs(page):
+            open_tab(page, tab)
