@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
@@ -17,8 +17,12 @@ from ui.figures import counted
 from ui.web import plain
 from ui.web.tree_rows import TreeRows
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _HERE: Final = Path(__file__).parent
 _INDENT: Final = "\u2003"
+_FRAME: Final = "tree-table-frame"  # in the session: (rows, their frame)
 _FIGURES: Final = ("tokens", "cost", "time")
 
 
@@ -95,20 +99,8 @@ def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[st
                 known.chosen = span
                 on_select(span)
 
-    shown = [
-        {
-            "span": _INDENT * min(row.level, 20) + row.label,
-            "status": row.status,
-            "tokens": row.tokens,
-            "cost": row.cost,
-            "time": row.time,
-            "note": row.note,
-            "id": row.span,
-        }
-        for row in rows.rows
-    ]
     st.dataframe(
-        plain.frame(shown),
+        _frame(rows),
         hide_index=True,
         height=640,
         placeholder="",
@@ -121,6 +113,27 @@ def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[st
         lazy=False,
     )
     st.caption(_title(rows))
+
+
+def _frame(rows: TreeRows) -> pd.DataFrame:
+    """The cells of the table, kept for the session as long as the rows are the same: many take a second."""
+    kept = st.session_state.get(_FRAME)
+    if kept is None or kept[0] is not rows:
+        shown = [
+            {
+                "span": _INDENT * min(row.level, 20) + row.label,
+                "status": row.status,
+                "tokens": row.tokens,
+                "cost": row.cost,
+                "time": row.time,
+                "note": row.note,
+                "id": row.span,
+            }
+            for row in rows.rows
+        ]
+        kept = st.session_state[_FRAME] = (rows, plain.frame(shown))
+    frame: pd.DataFrame = kept[1]
+    return frame
 
 
 def _title(rows: TreeRows) -> str:
