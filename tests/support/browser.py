@@ -75,6 +75,15 @@ class Visit:
             page.evaluate("0")  # what happened before has been told when this comes back
         assert not self.strays, "\n".join(dict.fromkeys(self.strays))
 
+    def leave(self) -> None:
+        """Close every tab; fail when something was noticed, which is forgotten then."""
+        try:
+            self.check()
+        finally:
+            for page in self.context.pages:
+                page.close()
+            self.strays.clear()
+
     def _opened(self, page: Page) -> None:
         page.on("websocket", lambda socket: self._asked(socket.url))
 

@@ -1,4 +1,4 @@
-"""Runs at work, in the browser: what is shown meanwhile, starting once, going on without the page, stopping."""
+"""Runs at work, in the browser: what is shown meanwhile, starting once, going on unwatched, stopping."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.support import browser as ui
 from tests.support.gated import ANSWER, open_gate, processes
@@ -15,8 +15,6 @@ from traces.home import Home
 from traces.reading import list_runs
 
 pytestmark = pytest.mark.needs("chromium")
-
-EXAMPLES = 2
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +45,7 @@ def ask(page: Page, question: str, times: int = 1) -> None:
     expect(cancel(page)).to_be_visible()
 
 
-def cancel(page: Page) -> ui.Locator:
+def cancel(page: Page) -> Locator:
     return page.get_by_role("button", name="Cancel the run")
 
 

@@ -21,7 +21,9 @@ _FOCUSED = """() => {
 }"""
 
 
-def test_the_tree_is_reached_by_tabulator_and_keeps_the_focus(page: Page, visit: ui.Visit, home: Home) -> None:
+def test_the_tree_is_reached_by_tabulator_and_keeps_the_focus(
+    page: Page, visit: ui.Visit, home: Home
+) -> None:
     page.goto(f"{visit.url}/run?run={wide_run(home, 60)}")
     ui.tree_row(page, "llm_query").wait_for()
     for _ in range(MOST_STOPS):
@@ -42,5 +44,7 @@ def test_the_tree_is_reached_by_tabulator_and_keeps_the_focus(page: Page, visit:
 
 def outlined(row: Locator) -> bool:
     """Whether a row has the outline of what the keyboard is at."""
-    style = row.evaluate("e => [getComputedStyle(e).outlineStyle, parseFloat(getComputedStyle(e).outlineWidth)]")
-    return style[0] == "solid" and style[1] >= 2
+    style = row.evaluate(
+        "e => [getComputedStyle(e).outlineStyle, parseFloat(getComputedStyle(e).outlineWidth)]"
+    )
+    return bool(style[0] == "solid" and style[1] >= 2)

@@ -38,7 +38,10 @@ def test_whatever_leaves_a_page_is_refused_and_noticed(browser: Browser, app: Se
 
 def test_an_address_elsewhere_and_a_broken_script_are_noticed(browser: Browser, app: Server) -> None:
     url = f"http://127.0.0.1:{app.port}"
-    with pytest.raises(AssertionError, match="asked for http"), visiting(browser, "http://127.0.0.1:9") as visit:
+    with (
+        pytest.raises(AssertionError, match="asked for http"),
+        visiting(browser, "http://127.0.0.1:9") as visit,
+    ):
         visit.context.new_page().goto(f"{url}/{LIGHT}")
     with pytest.raises(AssertionError, match="script error: .*late"), visiting(browser, url) as visit:
         visit.tab(LIGHT).evaluate("setTimeout(() => { throw new Error('late') })")

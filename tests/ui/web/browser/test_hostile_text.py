@@ -1,0 +1,276 @@
+"""Text of models, documents and people that tries to be more than text: it must be seen as what it is.
+
+The watch of every visit fails on anything that would leave the app. `nothing_got_in` looks through the whole
+page, shadow trees included, for elements, addresses and handlers that came from such text, and for controls
+and direction marks that were not made visible.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support import browser as ui
+from tests.support.loopback import Fault, Loopback, Reply, Script
+from traces.home import Home
+from traces.reading import list_runs
+
+pytestmark = pytest.mark.needs("chromium")
+
+ELSEWHERE = "http://127.0.0.1:9"
+
+
+def hostile(place: str) -> str:
+    """A text that tries everything; `place` says where it stood."""
+    return (
+        f"{place} <script>window.pwned = 1; alert('{place}')</script>"
+        f'<img src="{ELSEWHERE}/{place}.png" onerror="window.pwned = 1">'
+        f'<a href="javascript:window.pwned=1">a</a><iframe src="{ELSEWHERE}/{place}"></iframe>'
+        f"![i]({ELSEWHERE}/{place}.png) [l](javascript:window.pwned=1) [m]({ELSEWHERE}/{place}) "
+        f":red[{place}] :material/delete: $x^2$ \x1b[31mred\x1b[0m \x1b]8;;{ELSEWHERE}\x07link\x1b]8;;\x07 "
+        "\u202egnp.exe\u202c \u2066\u2069 "
+    )
+
+
+RAISES = f"```repl\nraise ValueError({hostile('exception')!r})\n```"
+ASKS = f"""{hostile("prose")}
+```repl
+# {hostile("comment")}
+kept = [{hostile("variable")!r}]
+replies = llm_batch(['wait', 'break', {hostile("prompt")!r}, ''.join(documents[0])])
+print({hostile("printed")!r} + "\\0")
+```"""
+ENDS = f"""```repl
+answer["content"] = {hostile("answer")!r} + "\\0"
+answer["confidence"], answer["note"] = "low", {hostile("note")!r}
+answer["ready"] = True
+```"""
+
+
+@pytest.fixture(scope="module")
+def gate() -> threading.Event:
+    """Closed, sub-calls that wait are not answered."""
+    return threading.Event()
+
+
+@pytest.fixture(scope="module")
+def model(gate: threading.Event) -> Iterator[Loopback]:
+    """A model server whose every reply is hostile."""
+
+    def sub(prompt: str) -> Reply:
+        if prompt == "wait":
+            gate.wait(60)
+        return Reply(hostile("reply") + "\0", reasoning=hostile("reasoning"), model=hostile("model"))
+
+    error = {"error": {"message": hostile("error"), "type": hostile("type"), "code": hostile("code")}}
+    fault = Fault("body", contains="break", times=None, status=400, body=error)
+    root = [Reply(text, reasoning=hostile("thought")) for text in (RAISES, ASKS, ENDS)]
+    with Loopback(Script(root=root, sub=sub, faults=[fault])) as server:
+        yield server
+        gate.set()
+
+
+@pytest.fixture(scope="module")
+def surroundings(model: Loopback) -> dict[str, str]:
+    """The app, and the runs it starts, meet that server."""
+    models = {"RLMSCOPE_ROOT_MODEL": "openai/root-model", "RLMSCOPE_SUB_MODEL": "openai/sub-model"}
+    return {**models, "OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-none"}
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A folder with hostile names; the slash of an address is a folder's."""
+    folder = tmp_path / "documents"
+    for name in (f"![i]({ELSEWHERE}/name.png)", "<img src=x onerror=alert(1)>.txt", "\x1b[31m\u202etxt.md"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(hostile("document"), encoding="utf-8")
+    (folder / ":red[empty] ![i](x).txt").touch()
+    return folder
+
+
+# A function of the root element: what it finds that should not be there.
+_LOOK = r"""
+root => {
+  const found = [], note = what => found.push(String(what).slice(0, 300));
+  const unseen = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+  const leads = /^(src|srcset|href|xlink:href|action|formaction|poster|data|background|ping)$/;
+  const own = address => {
+    const url = URL.parse(address, location.origin);
+    return url !== null && (url.origin === location.origin || url.protocol === "data:");
+  };
+  const attribute = (element, name, value) => {
+    if (name.startsWith("on")) note(`handler ${name}=${value}`);
+    if (leads.test(name) && !own(value)) note(`${element.tagName} ${name}=${value}`);
+    if (name === "style" && /url\(/.test(value)) note(`style=${value}`);
+    if (unseen.test(value) && name !== "value") note(`unseen in ${name}: ${JSON.stringify(value)}`);
+  };
+  const look = node => {
+    const typed = node.parentElement?.tagName === "TEXTAREA"; // what a person types is theirs
+    if (node.nodeType === Node.TEXT_NODE && !typed && unseen.test(node.data)) note(JSON.stringify(node.data));
+    if (node.nodeType === Node.ELEMENT_NODE) {
+      const inner = ["IFRAME", "OBJECT", "EMBED", "BASE"].includes(node.tagName);
+      const script = node.tagName === "SCRIPT" && node.textContent.includes("pwned");
+      const markdown = node.matches(".katex, [data-testid=stMarkdownColoredText]");
+      if (inner || script || markdown) note(node.outerHTML);
+      for (const { name, value } of node.attributes) attribute(node, name, value);
+      if (node.shadowRoot) look(node.shadowRoot);
+    }
+    for (const child of node.childNodes) look(child);
+  };
+  if (window.pwned) note("a script ran");
+  look(root);
+  return found;
+}
+"""
+
+
+def nothing_got_in(page: Page, *places: str) -> None:
+    """The page is clean, and the texts of these places are seen on it as text."""
+    for place in places:
+        seen = page.get_by_text(f"{place} <script>window.pwned = 1; alert('{place}')</script>").first
+        expect(seen).to_be_visible()
+    assert page.evaluate(f"({_LOOK})(document.documentElement)") == []
+
+
+def test_every_page_while_a_hostile_run_goes_on_and_after_it(
+    page: Page, visit: ui.Visit, documents: Path, gate: threading.Event, home: Home
+) -> None:
+    walk_asking(page, visit, documents, gate)
+    walk_runs(page, visit)
+    walk_run(page, visit, list_runs(home)[0].run_id)
+
+
+def walk_asking(page: Page, visit: ui.Visit, documents: Path, gate: threading.Event) -> None:
+    """The Ask page: the form and its complaints, a run at work, its outcome, the last runs."""
+    page.goto(visit.url)
+    ui.choose_source(page, "Path")
+    ui.fill(page, "File or folder on the machine where this app runs", str(documents))
+    page.get_by_role("button", name="Read it now").click()
+    expect(page.get_by_text("3 documents")).to_be_visible()
+    expect(page.get_by_text("<img src=x onerror=alert(1)>.txt").first).to_be_visible()
+    ui.fill(page, "Sub-model", "openai/![i](http:/127.0.0.1:9/i.png)<b>:red[x]")
+    nothing_got_in(page)
+    ui.fill(page, "Sub-model", "![i](http://127.0.0.1:9/i.png)<b>")
+    ui.fill(page, "Question", hostile("question"))
+    ui.start(page)
+    expect(page.get_by_text("is not of the form PROVIDER/NAME")).to_be_visible()
+    nothing_got_in(page)
+    ui.fill(page, "Sub-model", "openai/sub-model")
+    ui.start(page)
+    expect(page.get_by_text("Running a cell: cell 1.")).to_be_visible()
+    nothing_got_in(page, "question", "comment")
+    gate.set()
+    ui.outcome(page).wait_for()
+    nothing_got_in(page, "question", "answer", "note")
+    page.goto(visit.url)
+    expect(page.get_by_text("Last runs")).to_be_visible()
+    nothing_got_in(page, "question", "answer")
+
+
+def walk_runs(page: Page, visit: ui.Visit) -> None:
+    """The Runs page: the table, the question whether to delete."""
+    page.goto(f"{visit.url}/runs")
+    ui.wait_for_table(page, 3)
+    row = ui.table_rows(page)[0]
+    assert "question <script>" in row["Question"] and "answer <script>" in row["Answer"]
+    nothing_got_in(page)
+    ui.press_in_row(page, 0, "Delete")
+    page.get_by_role("button", name="Keep it").wait_for()
+    nothing_got_in(page, "question")
+
+
+# Every kind of tab once; the spans that hold most.
+WALK = {
+    "run": ("Answer", "Question", "Settings", "Raw"),
+    "root call": ("Response", "Reasoning", "Messages"),
+    "cell 0": ("Exception",),
+    "cell 1": ("Code", "Output", "Variables"),
+    "llm_query 0": ("Response", "Reasoning"),
+    "llm_query 1": ("Attempts",),
+    "llm_query 3": ("Prompt", "Sources"),
+}
+PLACES = {
+    "question",
+    "answer",
+    "exception",
+    "comment",
+    "variable",
+    "printed",
+    "document",
+    "reply",
+    "reasoning",
+}
+PLACES |= {"thought", "error", "model"}
+
+
+def walk_run(page: Page, visit: ui.Visit, run_id: str) -> None:
+    """The Run page: head, tree, every kind of tab, the table."""
+    page.goto(f"{visit.url}/run?run={run_id}")
+    page.get_by_role("button", name="Expand all").click()
+    nothing_got_in(page, "question", "answer", "note")
+    seen: set[str] = set()
+    there: set[str] = set()
+    for row, tabs in WALK.items():
+        ui.tree_row(page, row).click()
+        expect(page.locator(".st-key-span-title")).to_have_text(row)
+        for tab in tabs:
+            page.get_by_role("tab", name=tab, exact=True).click()
+            expect(page.get_by_role("tabpanel", name=tab, exact=True)).to_have_text(re.compile(r"\S"))
+            ui.settle(page)
+            nothing_got_in(page)
+            text = page.get_by_test_id("stMain").text_content() or ""
+            seen.update(place for place in PLACES if f"{place} <script>" in text)
+        there.update(page.get_by_role("tab").all_inner_texts())
+    assert there - {"Events", "Findings", "Inside"} == {tab for tabs in WALK.values() for tab in tabs}
+    assert seen == PLACES
+    page.get_by_text("Table", exact=True).click()
+    page.get_by_role("treeitem").first.wait_for(state="detached")
+    ui.settle(page)
+    nothing_got_in(page, "question")
+
+
+def test_uploaded_names(page: Page, visit: ui.Visit) -> None:
+    page.goto(visit.url)
+    ui.choose_source(page, "Upload")
+    names = (
+        f"![i]({ELSEWHERE}/i.png).txt",
+        "<img src=x onerror=alert(1)>.txt",
+        ":red[x] \x1b[31m\u202etxt.md",
+    )
+    given = [
+        {"name": name, "mimeType": "text/plain", "buffer": hostile("document").encode()} for name in names
+    ]
+    page.locator("input[type=file]").set_input_files(given)  # type: ignore[arg-type]
+    expect(page.get_by_text("3 documents")).to_be_visible()
+    assert not [
+        found for found in page.evaluate(f"({_LOOK})(document.documentElement)") if "txt.md" not in found
+    ]
+
+
+def test_addresses(page: Page, visit: ui.Visit, home: Home) -> None:
+    bad = quote(hostile("address") + "\0")
+    run_id = list_runs(home)[0].run_id
+    for path in (f"?run={bad}", f"run?run={bad}&span={bad}", f"run?run={run_id}&span={bad}"):
+        page.goto(f"{visit.url}/{path}")
+        expect(page.get_by_text("Problem", exact=True).first).to_be_visible()
+        ui.settle(page)
+        nothing_got_in(page)
+
+
+def test_the_look_sees_what_it_should(page: Page, visit: ui.Visit) -> None:
+    page.goto(f"{visit.url}/_stcore/health")
+    text = hostile("x") + "<object></object><p style='background: url(//127.0.0.1:9)' onclick='0'>"
+    parsed = "new DOMParser().parseFromString(text, 'text/html').documentElement"
+    found = "\n".join(page.evaluate(f"text => ({_LOOK})({parsed})", text))
+    for sign in ("IMG src=", "handler onerror=", "A href=javascript:", "<iframe", "IFRAME src=", "gnp.exe"):
+        assert sign in found
+    for sign in ("<script>", "<object", "style=", "handler onclick="):
+        assert sign in found
+    visit.strays.clear()  # the policy refuses handlers in a document that is only parsed, too
