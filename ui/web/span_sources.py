@@ -52,9 +52,23 @@ def _document_names(view: RunView) -> dict[int, str]:
     """Names by number, from the document table on the run's span."""
     top = top_span(view)
     digest = None if top is None else top.attributes.get(sc.CORPUS + ".sha256")
-    text = view.payload(digest) if isinstance(digest, str) else None
+    rows = document_rows(view.payload(digest) if isinstance(digest, str) else None)
+    return {number: str(row["document"]) for number, row in enumerate(rows)}
+
+
+def document_rows(corpus: object) -> list[dict[str, object]]:
+    """The documents of a run from its corpus table (JSON, untrusted), in order; none when it is unusable."""
     try:
-        documents = json.loads(text or "{}").get("documents", [])
-        return {number: str(item["name"]) for number, item in enumerate(documents)}
+        documents = json.loads(corpus)["documents"] if isinstance(corpus, str) else []
+        return [
+            {
+                "document": str(item["name"]),
+                "characters": item.get("chars"),
+                "type": item.get("media_type"),
+                "encoding": item.get("encoding"),
+                "problems": "; ".join(map(str, item.get("problems") or ())) or None,
+            }
+            for item in documents
+        ]
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
-        return {}
+        return []

@@ -10,13 +10,10 @@ import streamlit as st
 
 from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
-from traces.tree import outcome
-from ui.figures import counted, duration, money
-from ui.visible import line
-from ui.web import plain
+from ui.figures import counted
+from ui.web import plain, span_tables
 from ui.web.notices import note
-from ui.web.span_paths import title
-from ui.web.span_sources import sources
+from ui.web.span_sources import document_rows, sources
 
 Tab = tuple[str, Callable[[], None]]
 _ROLES: Final = ("system", "user", "assistant", "tool")
@@ -43,10 +40,10 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
     if detail.get("stdout") is not None or detail.get("stdout_shown") is not None:
         tabs.insert(_after(tabs, "Code"), ("Output", lambda: _output(span, detail)))
     for name, key, show in (
-        ("Variables", "variables", _variables),
-        ("Attempts", "attempts", _attempts),
-        ("Findings", "findings", _findings),
-        ("Events", "events", _events),
+        ("Variables", "variables", span_tables.variables),
+        ("Attempts", "attempts", span_tables.attempts),
+        ("Findings", "findings", span_tables.findings),
+        ("Events", "events", span_tables.events),
     ):
         if detail.get(key):
             tabs.append((name, _table_tab(show, span, detail[key])))
@@ -54,7 +51,12 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
         tabs.append(("Sources", lambda: sources(view, detail["source_ranges"])))
     inside = [other for other in view.spans if other.parent_id == span.span_id]
     if span.kind in ("iteration", "batch") and inside:
-        tabs.insert(0, ("Calls" if span.kind == "batch" else "Inside", lambda: _inside(span, inside)))
+        tabs.insert(
+            0, ("Calls" if span.kind == "batch" else "Inside", lambda: span_tables.inside(span, inside))
+        )
+    documents = document_rows(detail.get("corpus"))
+    if documents:
+        tabs.append(("Documents", lambda: plain.table(documents, key=f"{span.span_id}-documents")))
     settings = _settings(detail)
     if settings:
         tabs.append(("Settings", lambda: plain.json(settings, expanded=3)))
@@ -117,76 +119,6 @@ def _output(span: SpanRow, detail: Mapping[str, Any]) -> None:
             plain.payload(text, key=f"{span.span_id}-{key}", file_name=f"{key}.txt")
 
 
-def _inside(span: SpanRow, spans: list[SpanRow]) -> None:
-    """The spans right below, in the order of the record."""
-    rows = [
-        {
-            "span": title(other),
-            "outcome": outcome(other),
-            "time": "no end recorded" if other.end_ns is None else duration(other.seconds),
-            "tokens": None if other.tokens is None else other.tokens["total"],
-            "cost": None if other.cost_status is None else money(other.cost_usd, other.cost_status),
-            "text": line(other.preview or ""),
-            "id": other.span_id,
-        }
-        for other in spans
-    ]
-    plain.table(rows, key=f"{span.span_id}-inside")
-
-
-def _variables(span: SpanRow, value: Any) -> None:
-    if not _rows(value):
-        plain.json(value)
-        return
-    plain.table(value, columns=("name", "type", "size", "change", "preview"), key=f"{span.span_id}-variables")
-
-
-def _attempts(span: SpanRow, value: list[dict[str, Any]]) -> None:
-    rows = [
-        {
-            "attempt": item["attempt"],
-            "outcome": item["status"],
-            "error": item["error_type"],
-            "HTTP": item["http_status"],
-            "waited before": _seconds(item["wait_seconds"]),
-            "Retry-After": _seconds(item["retry_after_seconds"]),
-            "time": duration(item["seconds"]) if item["seconds"] is not None else "no end recorded",
-            "tokens": None if item["tokens"] is None else item["tokens"]["total"],
-            "cost": "unknown" if item["cost_usd"] is None else money(item["cost_usd"], None),
-            "message": item["error_message"],
-            "finish": item["finish_reasons"],
-            "seeded fault": item["demo_fault"],
-            "span": item["span_id"],
-        }
-        for item in value
-    ]
-    used = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-    plain.table(rows, columns=used, key=f"{span.span_id}-attempts")
-
-
-def _seconds(value: object) -> object:
-    return duration(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _findings(span: SpanRow, value: Any) -> None:
-    if _rows(value):
-        plain.table(value, columns=("rule", "line", "message"), key=f"{span.span_id}-findings")
-    else:
-        plain.json(value)
-
-
-def _events(span: SpanRow, value: list[dict[str, Any]]) -> None:
-    rows = [
-        {
-            "after": duration(max(0, item["time_ns"] - span.start_ns) / 1e9),
-            "event": item["name"],
-            "facts": item["attributes"],
-        }
-        for item in value
-    ]
-    plain.table(rows, key=f"{span.span_id}-events")
-
-
 def _settings(detail: Mapping[str, Any]) -> dict[str, object]:
     """Limits, seeds, versions: what it takes to run the same again."""
     keys = (sc.LIMITS, sc.LEDGER, sc.SEEDS, sc.VERSIONS, sc.PROMPTS_VERSION, sc.CORPUS_ID)
@@ -205,7 +137,3 @@ def _raw(span: SpanRow, detail: Mapping[str, Any]) -> None:
     """Every recorded attribute, as JSON."""
     text = json.dumps(dict(detail["attributes"]), ensure_ascii=False, indent=2, sort_keys=True, default=str)
     plain.payload(text, key=f"{span.span_id}-raw", file_name="attributes.json", language="json")
-
-
-def _rows(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) for item in value)

@@ -134,6 +134,24 @@ def test_sources(home: Home, how: str, words: str) -> None:
         ]
 
 
+def test_the_documents_of_a_run(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        documents = [{"name": "a.txt", "chars": 7, "problems": ["cut", "odd"]}, {"name": "b.txt"}]
+        run.text(sc.CORPUS, json.dumps({"documents": documents}))
+        run.end()
+    frame = open_tab(run_page(WIDE), "Documents").dataframe[0].value
+    assert frame["document"].tolist() == ["a.txt", "b.txt"]
+    assert (frame["characters"][0], frame["problems"][0]) == (7, "cut; odd")
+
+
+@pytest.mark.parametrize("table", ["[]", "{}", "nonsense", '{"documents": 3}', '{"documents": [3]}', "null"])
+def test_a_document_table_that_is_none(home: Home, table: str) -> None:
+    with recording(home) as made:
+        made.recorder.start("run", sc.NAME_RUN, None, {}).text(sc.CORPUS, table)
+    assert tabs(run_page(WIDE)) == ["Raw"]
+
+
 def test_raw_attributes_are_exact(home: Home) -> None:
     with recording(home) as made:
         made.recorder.start("cell", sc.NAME_CELL, None, {"odd.number": 2**60}).end()
