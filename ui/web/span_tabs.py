@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import streamlit as st
@@ -16,70 +17,62 @@ from ui.web.notices import note
 from ui.web.span_sources import document_rows, sources
 
 Tab = tuple[str, Callable[[], None]]
+_TEXTS: Final = (
+    ("Exception", "exception"),
+    ("Answer", "answer"),
+    ("Response", "response"),
+    ("Code", "code"),
+    ("Output", "stdout"),
+    ("Prompt", "prompt"),
+    ("Question", "question"),
+    ("Reasoning", "reasoning"),
+)
+_TABLES: Final[tuple[tuple[str, str, Callable[[SpanRow, Any], None]], ...]] = (
+    ("Variables", "variables", span_tables.variables),
+    ("Attempts", "attempts", span_tables.attempts),
+    ("Findings", "findings", span_tables.findings),
+    ("Events", "events", span_tables.events),
+)
 _ROLES: Final = ("system", "user", "assistant", "tool")
 _MISSING: Final = "This text is not in the record."
 
 
 def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab]:
     """Names and contents of a span's tabs, the most asked for first; nothing is drawn before it is called."""
-    texts = {
-        "Exception": ("exception", None),
-        "Answer": ("answer", None),
-        "Response": ("response", None),
-        "Code": ("code", "python"),
-        "Prompt": ("prompt", None),
-        "Question": ("question", None),
-        "Reasoning": ("reasoning", None),
-    }
-    tabs: list[Tab] = []
-    for name, (key, language) in texts.items():
-        if detail.get(key) is not None:
-            tabs.append((name, _text_tab(span, key, detail[key], language)))
-    if detail.get("messages"):
-        tabs.append(("Messages", lambda: _messages(span, detail)))
-    if detail.get("stdout") is not None or detail.get("stdout_shown") is not None:
-        tabs.insert(_after(tabs, "Code"), ("Output", lambda: _output(span, detail)))
-    for name, key, show in (
-        ("Variables", "variables", span_tables.variables),
-        ("Attempts", "attempts", span_tables.attempts),
-        ("Findings", "findings", span_tables.findings),
-        ("Events", "events", span_tables.events),
-    ):
-        if detail.get(key):
-            tabs.append((name, _table_tab(show, span, detail[key])))
-    if detail.get("source_ranges") is not None:
-        tabs.append(("Sources", lambda: sources(view, detail["source_ranges"])))
     inside = [other for other in view.spans if other.parent_id == span.span_id]
+    tabs = list(_texts(span, detail))
     if span.kind in ("iteration", "batch") and inside:
-        tabs.insert(
-            0, ("Calls" if span.kind == "batch" else "Inside", lambda: span_tables.inside(span, inside))
-        )
-    documents = document_rows(detail.get("corpus"))
-    if documents:
-        tabs.append(("Documents", lambda: plain.table(documents, key=f"{span.span_id}-documents")))
-    settings = _settings(detail)
-    if settings:
-        tabs.append(("Settings", lambda: plain.json(settings, expanded=3)))
-    tabs.append(("Raw", lambda: _raw(span, detail)))
-    return tabs
+        name = "Calls" if span.kind == "batch" else "Inside"
+        tabs.insert(0, (name, partial(span_tables.inside, span, inside)))
+    if detail.get("messages"):
+        tabs.append(("Messages", partial(_messages, span, detail)))
+    for name, key, show in _TABLES:
+        if detail.get(key):
+            tabs.append((name, partial(show, span, detail[key])))
+    if detail.get("source_ranges") is not None:
+        tabs.append(("Sources", partial(sources, view, detail["source_ranges"])))
+    if documents := document_rows(detail.get("corpus")):
+        tabs.append(("Documents", partial(plain.table, documents, key=f"{span.span_id}-documents")))
+    if settings := _settings(detail):
+        tabs.append(("Settings", partial(plain.json, settings, expanded=3)))
+    return [*tabs, ("Raw", partial(_raw, span, detail))]
 
 
-def _after(tabs: list[Tab], name: str) -> int:
-    return next((place + 1 for place, tab in enumerate(tabs) if tab[0] == name), len(tabs))
+def _texts(span: SpanRow, detail: Mapping[str, Any]) -> Iterator[Tab]:
+    for name, key in _TEXTS:
+        if key == "stdout":
+            if detail.get("stdout") is not None or detail.get("stdout_shown") is not None:
+                yield name, partial(_output, span, detail)
+        elif detail.get(key) is not None:
+            yield name, partial(_text, span, key, detail[key])
 
 
-def _text_tab(span: SpanRow, key: str, text: str, language: str | None) -> Callable[[], None]:
-    def fill() -> None:
-        if text:
-            plain.payload(text, key=f"{span.span_id}-{key}", file_name=f"{key}.txt", language=language)
-        else:
-            st.text("(empty)")
-
-    return fill
-
-
-def _table_tab(show: Callable[[SpanRow, Any], None], span: SpanRow, value: Any) -> Callable[[], None]:
-    return lambda: show(span, value)
+def _text(span: SpanRow, key: str, text: str) -> None:
+    if text:
+        language = "python" if key == "code" else None
+        plain.payload(text, key=f"{span.span_id}-{key}", file_name=f"{key}.txt", language=language)
+    else:
+        st.text("(empty)")
 
 
 def _messages(span: SpanRow, detail: Mapping[str, Any]) -> None:
