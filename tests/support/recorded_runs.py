@@ -36,7 +36,9 @@ def wide_run(home: Home, spans: int, run_id: str = WIDE, *, batch: int = 200) ->
 def fill(made: Recording, spans: int, batch: int = 200) -> RunSpan:
     """The spans of `wide_run`, in a recording that stays open; returns the run span, which is ended."""
     recorder = made.recorder
-    run = recorder.start("run", sc.NAME_RUN, None, _place(sc.ROOT_MODEL, "test/root", sc.SUB_MODEL, "test/sub"))
+    run = recorder.start(
+        "run", sc.NAME_RUN, None, _place(sc.ROOT_MODEL, "test/root", sc.SUB_MODEL, "test/sub")
+    )
     run.text(sc.QUESTION, "Which documents mention a refund?")
     left = max(spans - 1, 10)
     for index in itertools.count():

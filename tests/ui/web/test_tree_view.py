@@ -216,9 +216,7 @@ def test_a_tree_may_be_deeper_than_python_recurses(home: Home) -> None:
 
 
 SPANS = st.lists(
-    st.tuples(
-        st.sampled_from(sc.KINDS), st.integers(-1, 12), st.sampled_from(["ok", "error", "open"])
-    ),
+    st.tuples(st.sampled_from(sc.KINDS), st.integers(-1, 12), st.sampled_from(["ok", "error", "open"])),
     max_size=40,
 )
 
