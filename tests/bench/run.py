@@ -1,8 +1,9 @@
-"""`make bench`: what the engine and its record cost, beside the targets of the design.
+"""`make bench`: what the engine and its record cost and how long the app lets wait, beside the targets.
 
 CPU time first: it counts user and system time of this process and of every worker it waited for. Wall time is
-shown only as a ratio to what the sleeping model alone would need. Every figure is the median of several runs
-in this one process, with the spread; compare figures of one run of this command only, machines differ.
+shown only as a ratio to what the sleeping model alone would need, and for pages in a browser. Every figure is
+the median of several runs in this one process, with the spread; compare figures of one run of this command
+only, machines differ.
 """
 
 from __future__ import annotations
@@ -187,11 +188,23 @@ def record_figures(home: Home) -> list[Figure]:
     ]
 
 
+def app_figures() -> list[Figure]:
+    """What a person waits for in the app; where there is no browser, a line says so."""
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.bench.browser import browser_figures
+    from tests.support.browser import PROGRAMS, program
+
+    if program() is None:
+        print(f"The app was not measured: none of {', '.join(PROGRAMS)} is on PATH.")
+        return []
+    return [Figure(*row) for row in browser_figures()]
+
+
 def main() -> None:
     """Print the table; with a file name as argument also write the medians there as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         home = Home(Path(folder) / "home")
-        figures = [*boot_figures(), *engine_figures(home), *record_figures(home)]
+        figures = [*boot_figures(), *engine_figures(home), *record_figures(home), *app_figures()]
     for figure in figures:
         print(figure.line())
     if len(sys.argv) > 1:

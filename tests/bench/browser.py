@@ -1,0 +1,90 @@
+"""What a person waits for in the app, measured inside a real browser over runs of several sizes."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Page
+
+from tests.support import browser as ui
+from tests.support.app import running_app
+from tests.support.recorded_runs import wide_run
+from traces.home import Home
+
+Row = tuple[str, str, list[float], float | None]  # name, unit, values, target
+
+SPANS: Final = (200, 2_000, 30_000)
+CLICKS: Final = 7
+OPENINGS: Final = 3
+TARGET: Final = 0.5  # seconds from a click to the painted detail; holds up to 2,000 spans
+_FRAMES: Final = "await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
+# From the click, as the browser stamps it, until title and reply of the span are there and two frames passed.
+_ARM: Final = """
+([title, reply]) => {
+  let start = null;
+  addEventListener("click", event => { start = event.timeStamp; }, { capture: true, once: true });
+  const there = () =>
+    document.querySelector(".st-key-span-title")?.textContent === title &&
+    document.querySelector("[role=tabpanel]")?.textContent.includes(reply);
+  window.painted = new Promise(resolve => {
+    const observer = new MutationObserver(() => {
+      if (start === null || !there()) return;
+      observer.disconnect();
+      requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - start)));
+    });
+    observer.observe(document.body, { childList: true, subtree: true, characterData: true });
+  });
+}
+"""
+
+
+def browser_figures() -> list[Row]:
+    """Opening a run, and choosing sub-calls in its tree; a row as `Figure` takes it."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home.resolve(Path(folder) / "home")
+        runs = {spans: wide_run(home, spans, f"20270115T080000-{spans:08d}") for spans in SPANS}
+        with (
+            running_app(home) as app,
+            ui.chromium() as browser,
+            ui.visiting(browser, f"http://127.0.0.1:{app.port}") as visit,
+        ):
+            for spans, run_id in runs.items():
+                page = visit.context.new_page()
+                opened = [open_run(page, f"{visit.url}/run?run={run_id}") for _ in range(OPENINGS)]
+                clicks = click_rows(page)
+                page.close()
+                target = TARGET if spans <= 2_000 else None
+                rows += [
+                    (f"opening the page of a {spans:,}-span run until it is painted", "s", opened, None),
+                    (f"  a click in its tree until the detail is painted ({spans:,})", "s", clicks, target),
+                ]
+    return rows
+
+
+def open_run(page: Page, address: str) -> float:
+    """Seconds from asking for a page until its tree and the detail beside it are painted."""
+    page.goto("about:blank")
+    began = time.perf_counter()
+    page.goto(address)
+    page.get_by_role("treeitem").first.wait_for()
+    page.get_by_role("tabpanel").get_by_text("Seventeen documents.").wait_for()
+    page.evaluate(f"async () => {{ {_FRAMES} }}")
+    return time.perf_counter() - began
+
+
+def click_rows(page: Page) -> list[float]:
+    """Seconds from clicks on sub-calls, one after the other, until their details are painted."""
+    page.get_by_role("button", name="Expand all").click()
+    seconds = []
+    for slot in range(CLICKS + 1):
+        row = page.get_by_role("treeitem").filter(has_text=f"order {slot}”").first
+        row.scroll_into_view_if_needed()
+        ui.settle(page)
+        page.evaluate(_ARM, [f"llm_query {slot}", f"refund of order {slot}”"])
+        row.click()
+        seconds.append(page.evaluate("window.painted") / 1000)
+    return seconds[1:]  # the first one also loads what the page had not needed before

@@ -1,0 +1,350 @@
+"""Pictures of every page and state of the app, to be looked at: `python -m tests.support.screenshots FOLDER`.
+
+Each is made light and dark, 1280 and 1920 pixels wide: FOLDER/<state>-<theme>-<width>.png. Names of states as
+further arguments make only those.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support import browser as ui
+from tests.support.app import running_app
+from tests.support.command import ROOT, rlmscope
+from tests.support.gated import processes, surroundings
+from tests.support.recorded_runs import wide_run
+from traces.home import Home
+from traces.reading import list_runs, load_run
+
+QUESTION: Final = "How many tickets are about billing?"
+LONG: Final = " ".join(["Which of the customers that wrote more than once are still waiting?"] * 6)
+WIDTHS: Final = (1280, 1920)
+HEIGHTS: Final = {1280: 900, 1920: 1080}
+BIG: Final = "20270115T080000-00002000"
+Shot = Callable[[Page, str, Home], None]
+SHOTS: Final[dict[str, Shot]] = {}
+
+
+def shot(make: Shot) -> Shot:
+    """Register a state: a function that brings an empty tab there, given the app's address and home."""
+    SHOTS[make.__name__] = make
+    return make
+
+
+# -- Ask
+
+
+@shot
+def ask_first(page: Page, url: str, home: Home) -> None:
+    page.goto(url)
+    expect(page.get_by_text("Last runs")).to_be_visible()
+
+
+@shot
+def ask_limits(page: Page, url: str, home: Home) -> None:
+    ask_first(page, url, home)
+    page.get_by_text("Limits, seeds and practice faults").click()
+    expect(page.get_by_label("Fault rate")).to_be_visible()
+    page.get_by_label("Fault rate").scroll_into_view_if_needed()
+
+
+@shot
+def ask_complaints(page: Page, url: str, home: Home) -> None:
+    ask_first(page, url, home)
+    ui.choose_source(page, "Path")
+    ui.fill(page, "Root model", "gpt 5")
+    ui.start(page)
+    expect(page.get_by_text("Problem").nth(2)).to_be_visible()
+
+
+@shot
+def ask_uploaded(page: Page, url: str, home: Home) -> None:
+    ask_first(page, url, home)
+    ui.choose_source(page, "Upload")
+    files = [
+        {"name": f"note {n}.txt", "mimeType": "text/plain", "buffer": b"A note.\n" * n} for n in range(8)
+    ]
+    files.append(
+        {"name": "picture.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(range(256))}
+    )
+    page.locator("input[type=file]").set_input_files(files)  # type: ignore[arg-type]
+    expect(page.get_by_text("7 documents")).to_be_visible()
+
+
+@shot
+def ask_answer(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/?run={run_of(home, QUESTION)}")
+    ui.outcome(page).wait_for()
+
+
+@shot
+def ask_no_answer(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/?run={run_of(home, 'What is the meaning of it all?')}")
+    ui.outcome(page).wait_for()
+
+
+@shot
+def ask_unknown(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/?run=20260101T000000-00000000")
+    expect(page.get_by_text("Problem")).to_be_visible()
+
+
+# -- Runs
+
+
+@shot
+def runs(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/runs")
+    ui.wait_for_table(page, len(list_runs(home)))
+
+
+@shot
+def runs_delete(page: Page, url: str, home: Home) -> None:
+    size = page.viewport_size
+    assert size is not None
+    page.set_viewport_size({"width": 1280, "height": 900})
+    runs(page, url, home)
+    ui.press_in_row(page, 1, "Delete")
+    page.get_by_role("button", name="Keep it").wait_for()
+    page.set_viewport_size(size)
+
+
+@shot
+def runs_filtered_empty(page: Page, url: str, home: Home) -> None:
+    runs(page, url, home)
+    page.get_by_label("Filter").fill("nothing has these words")
+    expect(page.get_by_text("No run fits this filter.")).to_be_visible()
+
+
+# -- Run
+
+
+@shot
+def run_top(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={run_of(home, QUESTION)}")
+    ui.tree_row(page, "llm_query").wait_for()
+
+
+@shot
+def run_sub_call(page: Page, url: str, home: Home) -> None:
+    go_to(page, url, home, run_of(home, QUESTION), "sub_call", 7, "Prompt")
+
+
+@shot
+def run_cell(page: Page, url: str, home: Home) -> None:
+    go_to(page, url, home, run_of(home, QUESTION), "cell", 2, "Code")
+
+
+@shot
+def run_variables(page: Page, url: str, home: Home) -> None:
+    go_to(page, url, home, run_of(home, QUESTION), "cell", 2, "Variables")
+
+
+@shot
+def run_messages(page: Page, url: str, home: Home) -> None:
+    go_to(page, url, home, run_of(home, QUESTION), "root_call", 2, "Messages")
+
+
+@shot
+def run_failed_call(page: Page, url: str, home: Home) -> None:
+    run_id = faulty(home)
+    page.goto(f"{url}/run?run={run_id}")
+    page.get_by_role("button", name="Next failed").click()
+    page.get_by_role("tab", name="Attempts").click()
+    ui.settle(page)
+
+
+@shot
+def run_table(page: Page, url: str, home: Home) -> None:
+    run_top(page, url, home)
+    page.get_by_text("Table", exact=True).click()
+    page.locator("[role=gridcell]").first.wait_for(state="attached")
+
+
+@shot
+def run_big(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={BIG}")
+    page.get_by_role("button", name="Expand all").click()
+    ui.tree_row(page, "llm_query 3").click()
+    expect(page.locator(".st-key-span-title")).to_have_text("llm_query 3")
+
+
+@shot
+def run_none(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run")
+    expect(page.get_by_text("Problem")).to_be_visible()
+
+
+@shot
+def run_unknown_span(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={run_of(home, QUESTION)}&span=0123456789abcdef")
+    page.get_by_role("treeitem").first.wait_for()
+
+
+# -- a home where nothing was asked yet, and runs at work
+
+
+def empty(page: Page, url: str, home: Home) -> None:
+    page.goto(url)
+    expect(page.get_by_text("There are no runs yet")).to_be_visible()
+
+
+def empty_runs(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/runs")
+    expect(page.get_by_text("There are no runs yet")).to_be_visible()
+
+
+def live_ask(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/?run={list_runs(home)[0].run_id}")
+    ui.expect_figure(page, "Sub-calls done", "1")
+
+
+def live_run(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={list_runs(home)[0].run_id}")
+    expect(ui.tree_row(page, "llm_query 1")).to_contain_text("running")
+
+
+def live_runs(page: Page, url: str, home: Home) -> None:
+    runs(page, url, home)
+
+
+def killed_ask(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/?run={list_runs(home)[0].run_id}")
+    ui.outcome(page).wait_for()
+
+
+def killed_run(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={list_runs(home)[0].run_id}")
+    ui.tree_row(page, "llm_query 1").wait_for()
+
+
+# -- how they are made
+
+
+def run_of(home: Home, question: str) -> str:
+    """The newest run of a question."""
+    return next(run.run_id for run in list_runs(home) if run.question == question)
+
+
+def faulty(home: Home) -> str:
+    """The newest run with a failed sub-call of the demo model."""
+    return next(run.run_id for run in list_runs(home) if run.failed_sub_calls and run.demo)
+
+
+def go_to(page: Page, url: str, home: Home, run_id: str, kind: str, number: int, tab: str) -> None:
+    """A tab of the n-th span of a kind."""
+    spans = [span for span in load_run(home, run_id).spans if span.kind == kind]
+    page.goto(f"{url}/run?run={run_id}&span={spans[number].span_id}")
+    page.get_by_role("tab", name=tab).click()
+    ui.settle(page)
+
+
+def prepare(home: Home) -> None:
+    """The runs that the states need."""
+    tickets = ROOT / "sample_data" / "tickets"
+    faults = ("--fault-rate", "0.03", "--fault-seed", "1")
+    rlmscope("ask", QUESTION, tickets, "--home", home.root, *faults)
+    rlmscope("ask", "What is the meaning of it all?", tickets, "--home", home.root, ok=(0, 1))
+    rlmscope("ask", LONG, tickets, "--home", home.root, ok=(0, 1))
+    rlmscope("ask", QUESTION, tickets, "--home", home.root)
+    wide_run(home, 2_000, BIG)
+
+
+def take(browser: Browser, url: str, home: Home, shots: dict[str, Shot], folder: Path) -> None:
+    """Every state in every theme and width."""
+    for theme in ("light", "dark"):
+        for width in WIDTHS:
+            size = {"width": width, "height": HEIGHTS[width]}
+            with ui.visiting(browser, url, viewport=size, color_scheme=theme) as visit:
+                for name, make in shots.items():
+                    page = visit.context.new_page()
+                    make(page, visit.url, home)
+                    ui.settle(page)
+                    page.wait_for_timeout(700)  # fades and fonts: a picture has no event to wait for
+                    page.screenshot(path=folder / f"{name}-{theme}-{width}.png")
+                    visit.leave()
+
+
+@contextmanager
+def fresh_home() -> Iterator[Home]:
+    """An empty home."""
+    with tempfile.TemporaryDirectory(prefix="rlmscope-pictures-") as folder:
+        yield Home.resolve(Path(folder) / "home")
+
+
+def without_examples(home: Home) -> Home:
+    """A home whose example runs were deleted."""
+    from traces.upkeep import delete_run
+    from ui.web.samples import install_examples
+
+    for run_id in install_examples(home):
+        delete_run(home, run_id)
+    return home
+
+
+GROUPS: Final[tuple[dict[str, Shot], ...]] = (
+    SHOTS,
+    {"empty": empty, "empty_runs": empty_runs},
+    {"live_ask": live_ask, "live_run": live_run, "live_runs": live_runs},
+    {"killed_ask": killed_ask, "killed_run": killed_run, "killed_runs": live_runs},
+)
+
+
+def main() -> None:
+    """Make the pictures that the command line names."""
+    folder, wanted = Path(sys.argv[1]), set(sys.argv[2:])
+    folder.mkdir(parents=True, exist_ok=True)
+    usual, without, working, killed = (
+        {name: make for name, make in group.items() if not wanted or name in wanted} for group in GROUPS
+    )
+    with ui.chromium() as browser:
+        if usual:
+            with fresh_home() as home:
+                prepare(home)
+                with running_app(home) as app:
+                    take(browser, f"http://127.0.0.1:{app.port}", home, usual, folder)
+        if without:
+            with fresh_home() as home, running_app(without_examples(home)) as app:
+                take(browser, f"http://127.0.0.1:{app.port}", home, without, folder)
+        if working or killed:
+            with fresh_home() as home:
+                at_work(browser, home, working, killed, folder)
+
+
+def at_work(
+    browser: Browser, home: Home, working: dict[str, Shot], killed: dict[str, Shot], folder: Path
+) -> None:
+    """The states of a run at work, whose sub-calls wait until the pictures are made; then of one killed."""
+    gate = home.root.parent / "gate"
+    models = {
+        "RLMSCOPE_ROOT_MODEL": "openai/root",
+        "RLMSCOPE_SUB_MODEL": "openai/sub",
+        "OPENAI_API_KEY": "none",
+    }
+    with running_app(home, env={**surroundings(gate), **models}) as app:
+        url = f"http://127.0.0.1:{app.port}"
+        with ui.visiting(browser, url) as visit:
+            page = visit.tab()
+            ui.fill(page, "Question", QUESTION)
+            ui.start(page)
+            page.get_by_role("button", name="Cancel the run").wait_for()
+            ui.expect_figure(page, "Sub-calls done", "1")
+        try:
+            take(browser, url, home, working, folder)
+        finally:
+            for process in processes(gate):
+                os.kill(process, signal.SIGKILL)
+        take(browser, url, home, killed, folder)
+
+
+if __name__ == "__main__":
+    main()
