@@ -61,6 +61,7 @@ def the_sub_call_is_shown(page: Page, place: str | None = None) -> str:
     expect(page.locator(".st-key-run-id")).to_have_text(run)
     expect(page.locator(".st-key-span-id")).to_have_text(span)
     assert place in (None, shown)
+    ui.settle(page)
     panel = page.get_by_role("tabpanel")
     page.get_by_role("tab", name="Prompt").click()
     expect(panel).to_contain_text("id: T-0138")

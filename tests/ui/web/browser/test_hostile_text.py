@@ -188,7 +188,7 @@ def walk_runs(page: Page, visit: ui.Visit) -> None:
 
 # Every kind of tab once; the spans that hold most.
 WALK = {
-    "run": ("Answer", "Question", "Settings", "Raw"),
+    "run": ("Answer", "Question", "Documents", "Settings", "Raw"),
     "root call": ("Response", "Reasoning", "Messages"),
     "cell 0": ("Exception",),
     "cell 1": ("Code", "Output", "Variables"),
@@ -220,6 +220,7 @@ def walk_run(page: Page, visit: ui.Visit, run_id: str) -> None:
     for row, tabs in WALK.items():
         ui.tree_row(page, row).click()
         expect(page.locator(".st-key-span-title")).to_have_text(row)
+        ui.settle(page)
         for tab in tabs:
             page.get_by_role("tab", name=tab, exact=True).click()
             expect(page.get_by_role("tabpanel", name=tab, exact=True)).to_have_text(re.compile(r"\S"))
