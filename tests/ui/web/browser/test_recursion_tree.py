@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from rlm_core import semconv as sc
 from tests.support import browser as ui
@@ -16,9 +18,15 @@ pytestmark = pytest.mark.needs("chromium")
 MANY = 2_000
 LARGEST_CLICK = 30_000  # bytes; the rows of that run are more than a hundred thousand
 IN_SIGHT = 80  # rows drawn at most on a screen of this size
+MOST_STOPS = 40  # of the tabulator before the tree
+_FOCUSED = """() => {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element?.getAttribute("role");
+}"""
 
 
-def opened(page: Page, visit: ui.Visit, run_id: str) -> ui.Locator:
+def opened(page: Page, visit: ui.Visit, run_id: str) -> Locator:
     """The tree of a run."""
     page.goto(f"{visit.url}/run?run={run_id}")
     page.get_by_role("treeitem").first.wait_for()
@@ -26,13 +34,13 @@ def opened(page: Page, visit: ui.Visit, run_id: str) -> ui.Locator:
     return page.get_by_role("tree")
 
 
-def active(page: Page) -> ui.Locator:
+def active(page: Page) -> Locator:
     """The row that the keyboard is at."""
     name = page.get_by_role("tree").get_attribute("aria-activedescendant")
     return page.locator(f"#{name}")
 
 
-def title(page: Page) -> ui.Locator:
+def title(page: Page) -> Locator:
     return page.locator(".st-key-span-title")
 
 
@@ -63,6 +71,34 @@ def test_the_keyboard_alone_finds_a_sub_call(page: Page, visit: ui.Visit, home: 
     expect(title(page)).to_have_text("llm_query 1")  # what is hidden stays chosen
     tree.press("End")
     expect(active(page)).to_contain_text("llm_query 3")  # of the second batch, too small to be a group
+
+
+def test_the_tree_is_reached_by_tabulator_and_keeps_the_focus(
+    page: Page, visit: ui.Visit, home: Home
+) -> None:
+    page.goto(f"{visit.url}/run?run={wide_run(home, 60, '20270115T080000-00000061')}")
+    ui.tree_row(page, "llm_query").wait_for()
+    for _ in range(MOST_STOPS):
+        page.keyboard.press("Tab")
+        if page.evaluate(_FOCUSED) == "tree":
+            break
+    expect(active(page)).to_contain_text("run")
+    assert outlined(active(page))
+    for name in ("iteration 0", "root call", "cell 0"):
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(title(page)).to_have_text(name)
+        expect(active(page)).to_contain_text(name)
+        assert re.search("span=[0-9a-f]{16}$", page.url)
+        assert page.evaluate(_FOCUSED) == "tree" and outlined(active(page))
+
+
+def outlined(row: Locator) -> bool:
+    """Whether a row has the outline of what the keyboard is at."""
+    style = row.evaluate(
+        "e => [getComputedStyle(e).outlineStyle, parseFloat(getComputedStyle(e).outlineWidth)]"
+    )
+    return bool(style[0] == "solid" and style[1] >= 2)
 
 
 def test_a_button_shows_its_span_in_the_tree(page: Page, visit: ui.Visit, home: Home) -> None:
