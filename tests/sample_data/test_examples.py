@@ -77,3 +77,10 @@ def said(view: Any) -> list[tuple[Any, ...]]:
         for span in view.spans
     ]
     return sorted(rows, key=str)
+
+
+def test_the_app_says_what_each_example_is_for() -> None:
+    from ui.web.samples import example_note
+
+    assert "right" in (example_note(RIGHT) or "") and "broken on purpose" in (example_note(BROKEN) or "")
+    assert example_note("20260105T090000-0000e003") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import streamlit as st
@@ -13,6 +14,7 @@ from ui.visible import line
 from ui.web import plain
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
+from ui.web.samples import example_note
 
 _ANSWER_CHARS: Final = 600
 _ANSWER_LINES: Final = 6
@@ -83,9 +85,17 @@ def _facts(view: RunView) -> None:
         fact("Sub-calls", f"{run.sub_calls:,}{failed}")
         fact("Tokens", tokens(run.tokens))
         fact("Cost", cost_words(run) + _shares(view))
-        fact("Time", duration(run.seconds))
+        fact("Time", duration(_elapsed(view)))
         fact("Started", run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown")
         fact("Sandbox", run.sandbox or "unknown")
+
+
+def _elapsed(view: RunView) -> float:
+    """Seconds of the run: up to now while it is live, since the record may have nothing new to say."""
+    run = view.summary
+    if view.live and run.started_ns:
+        return max(run.seconds, time.time() - run.started_ns / 1e9)
+    return run.seconds
 
 
 def fact(label: str, value: str) -> None:
@@ -108,11 +118,19 @@ def _shares(view: RunView) -> str:
     return f" ({', '.join(parts)})"
 
 
+def _stated(confidence: str | None, note: str | None) -> str:
+    """What the program said of its answer; a note that names the confidence already says it for both."""
+    if confidence is None or (note or "").casefold().startswith(f"{confidence} confidence".casefold()):
+        return note or ""
+    return f"confidence {confidence}: {note}" if note else f"confidence {confidence}"
+
+
 def _remarks(view: RunView, remarked: Remarks) -> None:
     run = view.summary
-    if remarked.confidence or remarked.note:
-        words = f"confidence {remarked.confidence or 'not stated'}"
-        said("Stated", "blue", f"{words}: {remarked.note}" if remarked.note else words)
+    if (example := example_note(run.run_id)) is not None:
+        said("Example", "gray", example)
+    if remarked.note or remarked.confidence:
+        said("Stated", "blue", _stated(remarked.confidence, remarked.note))
     if remarked.mark:
         said("Check", "orange", f"The answer is marked “{remarked.mark}”: the program insisted on it.")
     if remarked.error and run.answer is None:

@@ -22,6 +22,13 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _SHARED: Final = Path("share", "rlmscope", "sample_data")
 _QUESTIONS: Final = "questions.json"
 
+_EXAMPLES: Final = {
+    "20260105T090000-0000e001": "A recorded example whose answer is right.",
+    "20260105T091500-0000e002": (
+        "A recorded example, broken on purpose: seeded faults struck some of its sub-calls. Find them."
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -62,6 +69,11 @@ def samples() -> tuple[Sample, ...]:
 
 def _files(folder: Path) -> int:
     return sum(len(files) for _, _, files in os.walk(folder))
+
+
+def example_note(run_id: str) -> str | None:
+    """What a recorded example run is there for, or None for any other run."""
+    return _EXAMPLES.get(run_id)
 
 
 def install_examples(home: Home) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ _LIGHT: Final[dict[str, Option]] = {
     "backgroundColor": "#ffffff",
     "secondaryBackgroundColor": "#f3f5f7",
     "codeBackgroundColor": "#f3f5f7",
-    "textColor": "#1c2430",
-    "codeTextColor": "#1c2430",
+    "textColor": "#10161f",  # captions are this at 60 %: any lighter and they fall under 4.5:1
+    "codeTextColor": "#10161f",
     "linkColor": "#1c5d99",
     "borderColor": "#d5dbe1",
     "dataframeBorderColor": "#dfe4e9",
