@@ -13,13 +13,20 @@ from ui.web import plain
 from ui.web.span_paths import title
 
 
+def taken(span: SpanRow) -> str:
+    """How long a span took; one without an end is still at work, or was lost with its process."""
+    if span.end_ns is None:
+        return "running" if span.status == "running" else "no end recorded"
+    return duration(span.seconds)
+
+
 def inside(span: SpanRow, spans: list[SpanRow]) -> None:
     """The spans right below, in the order of the record."""
     rows = [
         {
             "span": title(other),
             "outcome": outcome(other),
-            "time": "no end recorded" if other.end_ns is None else duration(other.seconds),
+            "time": taken(other),
             "tokens": None if other.tokens is None else other.tokens["total"],
             "cost": None if other.cost_status is None else money(other.cost_usd, other.cost_status),
             "text": what_went_wrong(other) or line(other.preview or ""),

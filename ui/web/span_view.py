@@ -17,6 +17,7 @@ from ui.web import plain
 from ui.web.notices import Colour, note, problem
 from ui.web.run_header import fact
 from ui.web.span_paths import failed_calls, neighbours, next_failed, parents, title, word_of
+from ui.web.span_tables import taken
 from ui.web.span_tabs import tabs_of
 from ui.web.tree_rows import Row
 
@@ -112,7 +113,7 @@ def _facts(view: RunView, span: SpanRow, row: Row, detail: Mapping[str, Any]) ->
         elif row.tokens:
             fact("Tokens below", row.tokens)
             fact("Cost below", row.cost)
-        fact("Time", "no end recorded" if span.end_ns is None else duration(span.seconds))
+        fact("Time", taken(span))
         start = min((other.start_ns for other in view.spans), default=span.start_ns)
         fact("Began after", duration(max(0, span.start_ns - start) / 1e9))
         for label, value in _other_facts(span):
