@@ -118,6 +118,8 @@ class ModelCalls:
         except ModelError as error:
             if completion is not None:
                 self._record(span, completion, request, spent, used)
+            elif error.kind != "timeout":
+                span.set(NOTHING_BILLED)
             raise self._failed(span, request, error, spent, used) from None
         except asyncio.CancelledError:
             span.fail("cancelled", "the run was stopped while this attempt was in flight", "cancelled")
