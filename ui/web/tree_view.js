@@ -56,12 +56,20 @@ class Tree {
     this.element.append(bar, head, this.scroller);
     parent.append(this.element);
     this.scroller.onscroll = () => {
+      if (!this.scroller.clientHeight) return; // hidden or taken out: the browser's 0 is not the person's
       this.kept.top = this.scroller.scrollTop;
       this.draw();
     };
     this.scroller.onkeydown = (event) => this.onKey(event);
     this.space.onclick = (event) => this.onClick(event);
-    this.sizes = new ResizeObserver(() => this.draw());
+    this.laidOut = false;
+    this.sizes = new ResizeObserver(() => {
+      const laidOut = this.scroller.clientHeight > 0;
+      // the position cannot be set before there is a layout, and is lost while there is none
+      if (laidOut && !this.laidOut) this.scroller.scrollTop = this.kept.top;
+      this.laidOut = laidOut;
+      this.draw();
+    });
     this.sizes.observe(this.scroller);
   }
 
