@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlm_core import Limits, Request
+from rlm_core import Corpus, Limits, Request
 from rlm_core import semconv as sc
 from tests.support.scripted import Script, cell, play, run
 from traces.home import Home
@@ -72,15 +73,26 @@ def test_a_prompt_made_of_many_places_is_refused_before_it_is_read() -> None:
     assert len(script.sub_requests) == 1
 
 
-def test_a_large_batch_is_not_held_in_memory_at_once() -> None:
-    waiting: list[int] = []
+def test_a_large_batch_is_not_held_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the first calls wait for their answers, only the texts that can soon be sent have been read."""
+    read, text = [0], Corpus.text
+    seen_by_first: list[int] = []
 
-    async def sub(request: Request) -> str:
-        waiting.append(len(request.prompt))
+    def counting(self: Corpus, document: int, start: int, end: int) -> str:
+        read[0] += 1
+        return text(self, document, start, end)
+
+    async def sub(_: Request) -> str:
+        await asyncio.sleep(0.2)
+        if not seen_by_first:
+            seen_by_first.append(read[0])
         return "ok"
 
-    answer, _ = play("FINAL(len(llm_batch(['p'] * 300, [context] * 300)))", corpus="y" * 100_000, sub=sub)
-    assert answer.value == 300 and len(waiting) == 300
+    monkeypatch.setattr(Corpus, "text", counting)
+    code = "FINAL(len(llm_batch(['p'] * 60, [context] * 60)))"
+    answer, _ = play(code, corpus="y" * 1_000, sub=sub, limits=Limits(concurrency=8))
+    assert answer.value == 60 and read[0] >= 60
+    assert 8 <= seen_by_first[0] <= 18  # twice the concurrency, and two for the preview in the root prompt
 
 
 @pytest.mark.parametrize(
