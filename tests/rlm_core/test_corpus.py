@@ -103,7 +103,7 @@ def test_load_gives_back_what_was_added(folder: Path, corpora: Path) -> None:
     )
     manifest = json.loads(corpus.manifest_json())
     assert json.loads((corpora / corpus.corpus_id / "manifest.json").read_text("utf-8")) == manifest
-    assert (manifest["format"], manifest["version"]) == ("rlmscope-corpus", 1)
+    assert (manifest["format"], manifest["version"]) == ("rlmscope-corpus", 2)
     assert manifest["documents"][2]["path"].startswith("texts/")
 
 

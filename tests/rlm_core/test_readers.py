@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from rlm_core.charsets import guess_encoding
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError
-from rlm_core.readers import BLOCK, Reading, Unreadable, read_file
+from rlm_core.readers import Reading, Unreadable
+from rlm_core.readers.text import BLOCK, read_file
 from rlm_core.walk import find_files
 
 SPANISH = "El año pasado la compañía pagó 1.200 €. ¿Cuándo será la próxima sesión? ¡Mañana!\n"

@@ -13,16 +13,15 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from rlm_core.canonical import CanonicalWriter, Measure, Measured
 from rlm_core.charsets import Survey, guess_encoding, utf16_without_mark
-from rlm_core.errors import CorpusError
+from rlm_core.readers.output import Unreadable
+from rlm_core.readers.reading import Reading
 
-READER_VERSION: Final = 1  # part of every corpus id: a reader that reads differently makes a different corpus
-READER: Final = "text"
 BLOCK: Final = 1 << 20
 _HEAD: Final = 1 << 16
 
@@ -55,6 +54,13 @@ MEDIA_TYPES: Final = {
     ".xml": "text/xml",
     ".yaml": "application/yaml",
     ".yml": "application/yaml",
+}
+
+_TABLES: Final = {
+    "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/json": "json",
+    "application/x-ndjson": "jsonl",
 }
 
 _CONVERT: Final = "not read in this version: convert it to text and add that"
@@ -103,22 +109,6 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _BAD: Final = {"surrogateescape": _SURROGATE, "replace": re.compile("\ufffd")}
 
 
-class Unreadable(CorpusError):
-    """One file that cannot become a document; the message is a clause without the file's name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What became of one file. `in_place`: the file itself is the canonical text, with this `mtime_ns`."""
-
-    measured: Measured
-    media_type: str
-    encoding: str
-    in_place: bool
-    mtime_ns: int
-    remarks: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """How to decode a file: skip the mark, use `codec`, say `encoding` and the remark."""
@@ -142,6 +132,11 @@ def read_file(path: str, texts: Path) -> Reading:
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise Unreadable("was written to while it was read: add a copy of it, or add it again")
     return reading
+
+
+def table(name: str) -> str:
+    """How a text of this name reads as a table: csv, tsv, json, jsonl, or "" for not at all."""
+    return _TABLES.get(media_type(name), "")
 
 
 def media_type(name: str) -> str:
@@ -177,9 +172,9 @@ def _read(file: BinaryIO, status: os.stat_result, path: str, texts: Path) -> Rea
         measured, nuls = _measure_utf8(file)
         if measured and _is_utf8(path):
             remarks = (f"holds {nuls:,} NUL characters",) if nuls else ()
-            return Reading(measured, kind, "utf-8", True, status.st_mtime_ns, remarks)
+            return Reading(measured, kind, "utf-8", True, status.st_mtime_ns, remarks, table=table(path))
         plan = _Plan("utf-8", "utf-8") if measured else _plan_from_survey(file, head)
-    return _copy(file, plan, kind, texts)
+    return replace(_copy(file, plan, kind, texts), table=table(path))
 
 
 def _refuse_signature(head: bytes, path: str) -> None:

@@ -1,0 +1,152 @@
+"""Adding: files become documents in a staging folder, with progress on the way."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rlm_core.canonical import CanonicalWriter
+from rlm_core.errors import CorpusError
+from rlm_core.manifest import Contents, default_name
+from rlm_core.readers.output import Unreadable
+from rlm_core.readers.reading import Reading
+from rlm_core.readers.text import read_file, replace_surrogates
+from rlm_core.staging import Staging
+from rlm_core.walk import Problem, find_files, numbered, printable
+
+_PROBLEMS_SHOWN: Final = 5
+_WRITE_CHARS: Final = 1 << 20
+_REPORT_SECONDS: Final = 0.05
+_MOST_NAME_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an add has come: files and bytes on disk, and the name of the file last worked on."""
+
+    done_files: int
+    total_files: int
+    done_bytes: int
+    total_bytes: int
+    name: str
+
+
+Watcher = Callable[[Progress], None]
+
+
+def add_files(
+    paths: Sequence[Path], corpora: Path, name: str | None, encoding: str | None, progress: Watcher | None
+) -> tuple[Path, Contents]:
+    """As `Corpus.add`; gives the folder of the corpus and what it holds."""
+    name, encoding = checked_name(name), checked_encoding(encoding)
+    found, problems = find_files(paths, corpora)
+    sizes = [_size(file.path) for file in found]
+    done_bytes, total_bytes, reported = 0, sum(sizes), 0.0
+    with Staging(corpora) as staging:
+        for number, (file, size) in enumerate(zip(found, sizes, strict=True), 1):
+            try:
+                staging.take(file.name, file.path, read_file(file.path, staging.texts))
+            except Unreadable as error:
+                problems.append(Problem(file.shown, str(error)))
+            done_bytes += size
+            last = number == len(found)
+            if progress and (last or time.monotonic() - reported >= _REPORT_SECONDS):
+                progress(Progress(number, len(found), done_bytes, total_bytes, file.name))
+                reported = time.monotonic()
+        if not staging.documents:
+            where = ", ".join(printable(str(path)) for path in paths)
+            raise CorpusError(f"there is no document to read in {where}: {_listed(problems)}")
+        fallback = default_name([printable(os.path.basename(os.path.abspath(path))) for path in paths])
+        return staging.publish(problems, name, fallback)
+
+
+def add_texts(
+    texts: str | Sequence[str] | Mapping[str, str], corpora: Path, name: str | None
+) -> tuple[Path, Contents]:
+    """As `Corpus.from_texts`; gives the folder of the corpus and what it holds."""
+    name = checked_name(name)
+    problems: list[Problem] = []
+    with Staging(corpora) as staging:
+        for title, text in _named_texts(texts):
+            if text:
+                staging.take(title, "", _write_text(text, staging.texts))
+            else:
+                problems.append(Problem(title, "an empty text: nothing to read"))
+        if not staging.documents:
+            raise CorpusError("there is no text to read: every text is empty, or none was given")
+        return staging.publish(problems, name, "")
+
+
+def checked_name(name: str | None) -> str | None:
+    """A name for a corpus in one printable line; None for none. Raises `CorpusError` when it is too long."""
+    if name is None:
+        return None
+    if not name.strip() or len(name) > _MOST_NAME_CHARS:
+        raise CorpusError(f"the name of a corpus has 1 to {_MOST_NAME_CHARS} characters, not {len(name):,}")
+    return printable(name.strip())
+
+
+def checked_encoding(encoding: str | None) -> str | None:
+    """The encoding under its usual name; None for none. Raises `CorpusError` for one that does not exist."""
+    if encoding is None:
+        return None
+    try:
+        found = codecs.lookup(encoding)
+        b"".decode(encoding)
+        codecs.getincrementaldecoder(encoding)("replace").decode(b"", final=True)
+    except (LookupError, UnicodeError, ValueError):
+        raise CorpusError(
+            f"there is no text encoding {printable(encoding)!r}: use a name such as cp1252 or shift_jis"
+        ) from None
+    return found.name
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0  # the reader says what is wrong with it
+
+
+def _named_texts(texts: str | Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
+    if isinstance(texts, str):
+        named: list[tuple[Any, Any]] = [("text", texts)]
+    elif isinstance(texts, Mapping):
+        named = list(texts.items())
+    else:
+        named = [(f"text-{number}", text) for number, text in enumerate(texts, 1)]
+    for name, text in named:
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise CorpusError(f"{name} is {type(text).__name__}: names and texts must be str")
+    return list(
+        zip(numbered([printable(name) for name, _ in named]), (text for _, text in named), strict=True)
+    )
+
+
+def _write_text(text: str, folder: Path) -> Reading:
+    """One text in memory as a canonical text."""
+    clean, surrogates = replace_surrogates(text)
+    writer = CanonicalWriter(folder)
+    try:
+        for start in range(0, len(clean), _WRITE_CHARS):
+            writer.write(clean[start : start + _WRITE_CHARS])
+        measured = writer.close()
+    finally:
+        writer.discard()
+    count = f"{surrogates:,} lone surrogate{'' if surrogates == 1 else 's'}"
+    return Reading(
+        measured, "text/plain", "utf-8", False, 0, (f"{count} shown as U+FFFD",) if surrogates else ()
+    )
+
+
+def _listed(problems: Sequence[Problem]) -> str:
+    """The first problems in one line."""
+    shown = [f"{problem.path}: {problem.message}" for problem in problems[:_PROBLEMS_SHOWN]]
+    if len(problems) > _PROBLEMS_SHOWN:
+        shown.append(f"and {len(problems) - _PROBLEMS_SHOWN:,} more")
+    return "; ".join(shown) or "the folder is empty"

@@ -1,0 +1,145 @@
+"""What a format hands back while it reads a file: text, sections, remarks, contained files.
+
+A format is a module `rlm_core.readers.formats.<name>` with `read(path: str, out: Output) -> None`. It runs in
+a child process of its own (`rlm_core.readers.child`), which gives it a `StagedOutput`. What that leaves behind
+is untrusted: `rlm_core.readers.process` checks all of it before any of it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol
+
+from rlm_core.errors import CorpusError
+
+TEXT: Final = "text"  # the file with the text, in the folder of one reading
+MOST_TEXT_BYTES: Final = 2 << 30
+_UNFIT: Final = re.compile("[\0\ud800-\udfff]")
+
+
+class Unreadable(CorpusError):
+    """One file that cannot become a document; the message is a clause without the file's name."""
+
+
+class Output(Protocol):
+    """Where a format writes to. Positions are counted in code points of everything written so far."""
+
+    table: str
+    media_type: str
+
+    def write(self, text: str) -> None:
+        """The next characters of the canonical text. Raises `Unreadable` when it grows beyond 2 GB."""
+        ...
+
+    def section(self, kind: str, label: str, columns: dict[str, str] | None = None) -> None:
+        """Begin a section here, and end the one before. `kind`: page, slide, sheet or part; `label`: "3",
+        "Costs"; `columns` (sheets): name -> text, integer, number, boolean, datetime or date.
+        """
+        ...
+
+    def end_section(self) -> None:
+        """End the section here, for text that belongs to none."""
+        ...
+
+    def remark(self, text: str) -> None:
+        """One line on how the document was read, for the person who added it."""
+        ...
+
+    def problem(self, name: str, text: str) -> None:
+        """One line on something contained in the file that does not become a document."""
+        ...
+
+    def attach(self, name: str, data: bytes) -> None:
+        """A contained file that becomes a document of its own, such as an attachment."""
+        ...
+
+
+class StagedOutput:
+    """An `Output` that writes into an empty folder. Use it as a context manager, then take `result`.
+
+    Lone surrogates and NUL characters become U+FFFD, which is said in a remark.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.table = ""
+        self.media_type = ""
+        self._folder = folder
+        self._chars = 0
+        self._bytes = 0
+        self._replaced = 0
+        self._sections: list[list[Any]] = []
+        self._open = False
+        self._remarks: list[str] = []
+        self._problems: list[list[str]] = []
+        self._attached: list[list[str]] = []
+
+    def __enter__(self) -> StagedOutput:
+        self._file: BinaryIO = open(self._folder / TEXT, "wb")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def write(self, text: str) -> None:
+        """As `Output.write`."""
+        text, unfit = _UNFIT.subn("\ufffd", text)
+        data = text.encode("utf-8")
+        self._bytes += len(data)
+        if self._bytes > MOST_TEXT_BYTES:
+            raise Unreadable(
+                f"holds more than {MOST_TEXT_BYTES >> 30} GB of text: split it and add the parts"
+            )
+        self._replaced += unfit
+        self._chars += len(text)
+        self._file.write(data)
+
+    def section(self, kind: str, label: str, columns: dict[str, str] | None = None) -> None:
+        """As `Output.section`."""
+        self.end_section()
+        self._sections.append([kind, label, self._chars, self._chars, columns])
+        self._open = True
+
+    def end_section(self) -> None:
+        """As `Output.end_section`."""
+        if self._open:
+            self._sections[-1][3] = self._chars
+        self._open = False
+
+    def remark(self, text: str) -> None:
+        """As `Output.remark`."""
+        self._remarks.append(text)
+
+    def problem(self, name: str, text: str) -> None:
+        """As `Output.problem`."""
+        self._problems.append([name, text])
+
+    def attach(self, name: str, data: bytes) -> None:
+        """As `Output.attach`."""
+        self.attach_blocks(name, [data])
+
+    def attach_blocks(self, name: str, blocks: Iterable[bytes]) -> None:
+        """As `attach`, for a file that comes in blocks; nothing of it stays when they raise an error."""
+        path = self._folder / str(len(self._attached))
+        try:
+            with open(path, "wb") as file:
+                for block in blocks:
+                    file.write(block)
+        except BaseException:
+            path.unlink()
+            raise
+        self._attached.append([name, path.name])
+
+    def result(self) -> dict[str, Any]:
+        """Everything but the text and the contained files, as JSON values. Call it once, at the end."""
+        self.end_section()
+        if self._replaced:
+            count = "1 character that cannot be stored is" if self._replaced == 1 else (
+                f"{self._replaced:,} characters that cannot be stored are"
+            )  # fmt: skip
+            self.remark(f"{count} shown as U+FFFD")
+        return {
+            "media_type": self.media_type, "table": self.table, "sections": self._sections,
+            "remarks": self._remarks, "problems": self._problems, "attached": self._attached,
+        }  # fmt: skip
