@@ -1,4 +1,4 @@
-"""The folder that holds all corpora: what is in it, finding one, removing one."""
+"""The folder that holds all corpora: what is in it, finding one, naming one, removing one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import re
 import secrets
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from rlm_core.adding import checked_name
+from rlm_core.canonical import writing
 from rlm_core.errors import CorpusError
-from rlm_core.manifest import MANIFEST, load_manifest
+from rlm_core.manifest import MANIFEST, load_manifest, manifest_json
 from rlm_core.walk import printable
 
 _ID: Final = re.compile(r"[0-9a-f]{16}")
@@ -77,6 +79,18 @@ def remove_corpus(corpora: Path, corpus_id: str) -> None:
         raise CorpusError(
             f"corpus {corpus_id} cannot be removed ({error.strerror or error}): check the rights in {corpora}"
         ) from None
+
+
+def rename_corpus(corpora: Path, corpus_id: str, name: str) -> None:
+    """Give a corpus another name; its id and the time it was added stay. Raises `CorpusError`."""
+    folder = corpus_folder(corpora, corpus_id)
+    contents = replace(load_manifest(folder), name=checked_name(name))
+    draft = folder / f".{secrets.token_hex(8)}"
+    with writing(folder):
+        added = (folder / MANIFEST).stat()
+        draft.write_text(manifest_json(corpus_id, contents), "utf-8")
+        os.utime(draft, ns=(added.st_atime_ns, added.st_mtime_ns))
+        os.replace(draft, folder / MANIFEST)
 
 
 def corpus_folder(corpora: Path, corpus_id: str) -> Path:

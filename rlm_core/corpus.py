@@ -20,7 +20,14 @@ from typing import Any, BinaryIO
 
 from rlm_core.adding import Progress, Watcher, add_files, add_texts
 from rlm_core.canonical import byte_offset, checkpoint_count
-from rlm_core.corpora import CorpusInfo, corpus_folder, find_corpus, list_corpora, remove_corpus
+from rlm_core.corpora import (
+    CorpusInfo,
+    corpus_folder,
+    find_corpus,
+    list_corpora,
+    remove_corpus,
+    rename_corpus,
+)
 from rlm_core.document import Document, Section, place_of
 from rlm_core.errors import CorpusError
 from rlm_core.manifest import Contents, load_manifest, manifest_json, record_json
@@ -97,6 +104,7 @@ class Corpus:
     list = staticmethod(list_corpora)
     find = staticmethod(find_corpus)
     remove = staticmethod(remove_corpus)
+    rename = staticmethod(rename_corpus)
 
     def changed(self) -> _Names:
         """Names of documents whose files are gone or look different (size or time; they are not read)."""
