@@ -1,4 +1,4 @@
-"""Money, tokens and times in words for people. Unknown is written as unknown, never as 0."""
+"""Money, tokens, times and sizes in words for people. Unknown is written as unknown, never as 0."""
 
 from __future__ import annotations
 
@@ -44,6 +44,20 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def size(count: int | None) -> str:
+    """Bytes as people read them, in units of a thousand: `512 bytes`, `3.4 KB`, `120 MB`."""
+    if count is None:
+        return "unknown"
+    if count < 1000:
+        return counted(count, "byte")
+    amount, unit = count / 1000, "KB"
+    for larger in ("MB", "GB", "TB"):
+        if amount < 999.5:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:,.0f} {unit}" if amount >= 9.95 else f"{amount:.1f} {unit}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

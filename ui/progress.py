@@ -46,7 +46,7 @@ class ProgressLine:
         self._live: Any = None
 
     def __enter__(self) -> ProgressLine:
-        if sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
+        if on_terminal():
             self._live = _live(self._picture)
             self._live.start()
         return self
@@ -81,16 +81,24 @@ class ProgressLine:
         return Text(fit(self._text(), width), no_wrap=True, overflow="ellipsis")
 
 
-def _live(picture: Callable[[], Any]) -> Any:
+def on_terminal() -> bool:
+    """Whether stderr is a terminal that can redraw a line."""
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def live_options() -> dict[str, Any]:
+    """Options of a live display of rich on stderr that leaves nothing behind, and stdout alone."""
     from rich.console import Console
+
+    return {
+        "console": Console(stderr=True, highlight=False, markup=False, emoji=False),
+        "transient": True,
+        "redirect_stdout": False,  # redirecting would send the JSON document through rich
+        "redirect_stderr": False,
+    }
+
+
+def _live(picture: Callable[[], Any]) -> Any:
     from rich.live import Live
 
-    # redirecting would send the JSON document through rich
-    return Live(
-        console=Console(stderr=True, highlight=False, markup=False, emoji=False),
-        get_renderable=picture,
-        refresh_per_second=_REFRESH,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
+    return Live(get_renderable=picture, refresh_per_second=_REFRESH, **live_options())

@@ -1,49 +1,62 @@
-"""What a question is asked over: paths become a corpus, a corpus id is looked up."""
+"""What a question is asked over: paths become a corpus, an id or a name is looked up."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_core.errors import CorpusError
+from ui.common import say
+from ui.corpora import problems as corpus_problems
 
 if TYPE_CHECKING:
     from rlm_core.corpus import Corpus
     from traces.home import Home
 
+__all__ = ["corpus_problems", "open_corpus"]
+
 
 def open_corpus(home: Home, sources: Sequence[str]) -> Corpus:
-    """The corpus of some files and folders, or the one that an id (or a unique prefix of one) names.
+    """The corpus of some files and folders, or the one that an id, a prefix of one, or a name stands for.
 
-    What exists as a path is a path. Raises CorpusError when a source is neither, or ids and paths are mixed.
+    What exists as a path is a path; that a corpus has that name too is said. Raises CorpusError when a source
+    is neither, when a name or prefix stands for several corpora, or when corpora and paths are mixed.
     """
     from rlm_core.corpus import Corpus
+    from ui.adding import add_corpus
 
     missing = [source for source in sources if not source or not os.path.lexists(source)]
     if not missing:
-        return Corpus.add([Path(source) for source in sources], home.corpora)
+        namesake = _corpus_called(home, sources)
+        corpus = add_corpus(home, [Path(source) for source in sources])
+        if namesake not in (None, corpus.corpus_id):
+            say(f"{sources[0]} is read as the path of that name; for the corpus give its id, {namesake}")
+        return corpus
     if len(sources) == 1:
         return Corpus.load(home.corpora, _corpus_id(home, sources[0]))
     names = ", ".join(repr(name) for name in missing)
-    raise CorpusError(f"no such file or folder: {names} (a corpus id can be given only alone)")
+    raise CorpusError(f"no such file or folder: {names} (a corpus can be given only alone)")
+
+
+def _corpus_called(home: Home, sources: Sequence[str]) -> str | None:
+    """The corpus that a single path would stand for if it did not exist."""
+    from rlm_core.corpus import Corpus
+
+    if len(sources) == 1:
+        with suppress(CorpusError):
+            return Corpus.find(home.corpora, sources[0])
+    return None
 
 
 def _corpus_id(home: Home, ref: str) -> str:
-    ids = sorted(manifest.parent.name for manifest in home.corpora.glob("*/manifest.json"))
-    if ref in ids:
-        return ref
-    found = [name for name in ids if ref and name.startswith(ref)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise CorpusError(f"{ref!r} is the beginning of several corpora: {', '.join(found[:5])}")
-    raise CorpusError(f"no file, folder or corpus is called {ref!r}")
+    from rlm_core.corpus import Corpus
 
-
-def corpus_problems(corpus: Corpus) -> list[dict[str, str]]:
-    """Files that are not in the corpus, and remarks on those that are: {path, message} each."""
-    left_out = [{"path": problem.path, "message": problem.message} for problem in corpus.problems]
-    remarks = [{"path": d.name, "message": message} for d in corpus.documents for message in d.problems]
-    return left_out + remarks
+    if not ref:
+        raise CorpusError("an empty text names no file, folder or corpus")
+    try:
+        return Corpus.find(home.corpora, ref)
+    except CorpusError as error:
+        raise CorpusError(f"{ref!r} is no file or folder here, and as a corpus: {error}") from None

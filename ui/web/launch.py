@@ -8,13 +8,10 @@ the process through the environment only.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from rlm_core.errors import RecordError
 from traces.home import Home, is_run_id, new_run_id
@@ -22,11 +19,11 @@ from traces.locks import FileLock, is_held, pauses
 from traces.user_log import deleted_runs
 from ui.control import ask_to_stop
 from ui.web.order import Order, StartFiles, checked
+from ui.web.processes import start_process
 
 __all__ = ["Launch", "Order", "cancel_run", "launch_state", "new_ticket", "start_run"]
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
-_BOOT: Final = "import sys; sys.path.append(sys.argv.pop(1)); from ui.web.run_process import main; main()"
+_PROCESS: Final = "ui.web.run_process"
 _PATIENCE: Final = 5.0  # seconds for another process that is starting the same run
 
 
@@ -64,7 +61,7 @@ def start_run(home: Home, order: Order, ticket: str) -> str:
         files.request.parent.mkdir(mode=0o700, exist_ok=True)
         _forget_deleted(home, files.request.parent)
         if _first(home, ticket, files, lock) and files.write_order(order):
-            _start(home, ticket, files, lock)
+            start_process(_PROCESS, [str(home.root), ticket], files.log, lock)
     except OSError as error:
         if lock.held:  # nothing was started, and the ticket can be used again
             files.remove()
@@ -90,28 +87,6 @@ def _first(home: Home, ticket: str, files: StartFiles, lock: FileLock) -> bool:
             return True
         time.sleep(pause)
     raise RecordError("The run could not be started: another process is starting it.")
-
-
-def _start(home: Home, ticket: str, files: StartFiles, lock: FileLock) -> None:
-    """Start the process. It inherits the lock (not on Windows); a thread here keeps it too, until its end."""
-    command = [sys.executable, "-P", "-c", _BOOT, str(_ROOT), str(home.root), ticket]
-    files.log.parent.mkdir(mode=0o700, exist_ok=True)
-    with open(os.open(files.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), "ab") as log:
-        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-        process = subprocess.Popen(command, **streams, **_detached(lock.fileno()))
-    threading.Thread(target=_reap, args=(process, lock), name="rlm-reaper", daemon=True).start()
-
-
-def _detached(lock: int) -> dict[str, Any]:
-    """Options of Popen for a process that neither Ctrl-C in our terminal nor our end reaches."""
-    if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
-    return {"start_new_session": True, "pass_fds": (lock,)}
-
-
-def _reap(process: subprocess.Popen[bytes], lock: FileLock) -> None:
-    process.wait()
-    lock.release()
 
 
 def cancel_run(home: Home, run_id: str) -> None:
