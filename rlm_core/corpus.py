@@ -152,6 +152,18 @@ class Corpus:
             raise CorpusError(f"{facts.path} has changed while it was read: add the corpus again")
         return text
 
+    def raw(self, document: int, start: int, end: int) -> bytes:
+        """The bytes `start` to `end` of a canonical text. Raises as `text`."""
+        if not (0 <= document < len(self.documents) and 0 <= start <= end <= self.documents[document].bytes):
+            raise CorpusError(f"there are no bytes {start} to {end} of a document {document} in this corpus")
+        facts = self.documents[document]
+        with self._open(facts) as file:
+            file.seek(start)
+            block = file.read(end - start)
+        if len(block) != end - start:
+            raise CorpusError(f"{facts.path} has changed while it was read: add the corpus again")
+        return block
+
     def byte_range(self, document: int, start: int, end: int) -> tuple[int, int]:
         """The bytes of the canonical text in which these characters stand. Raises as `text`."""
         if any(type(n) is not int for n in (document, start, end)) or not 0 <= document < len(self.documents):
