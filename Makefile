@@ -1,6 +1,6 @@
 # Every recipe is one line; on a machine without make, type that line.
 PYTHON ?= python3
-.PHONY: app test demo check bench test-full
+.PHONY: app test demo check bench escapes test-full
 
 app:
 	$(PYTHON) bootstrap.py app $(ARGS)
@@ -16,6 +16,9 @@ check:
 
 bench:
 	$(PYTHON) bootstrap.py bench $(ARGS)
+
+escapes:
+	$(PYTHON) bootstrap.py escapes $(ARGS)
 
 test-full:
 	$(PYTHON) bootstrap.py test-full $(ARGS)

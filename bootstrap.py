@@ -295,6 +295,11 @@ def bench(venv: Path, args: Sequence[str]) -> int:
     return run([program(venv, "python"), ROOT / "tests" / "bench" / "run.py", *args], venv)
 
 
+def escapes(venv: Path, args: Sequence[str]) -> int:
+    """Run every escape attempt at every level of the sandbox, and print what came of it."""
+    return run([program(venv, "python"), "-m", "tests.escapes", *args], venv)
+
+
 def app(venv: Path, args: Sequence[str]) -> int:
     """Start the app in the browser."""
     return run([program(venv, "rlmscope"), "app", *args], venv)
@@ -306,6 +311,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, Sequence[str]], int], str]] = {
     "demo": (demo, "ask a sample corpus with the offline demo model and show the tree"),
     "check": (check, "lint, types and import contracts only (arguments go to ruff check)"),
     "bench": (bench, "measure and compare with the targets"),
+    "escapes": (escapes, "try to get out of the sandbox at every level, and print the table"),
     "test-full": (test_full, "the tests with the long ones"),
 }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("app", "test", "demo", "check", "bench", "test-full")
+NAMES = ("app", "test", "demo", "check", "bench", "escapes", "test-full")
 
 
 @pytest.fixture
