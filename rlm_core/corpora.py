@@ -84,7 +84,7 @@ def remove_corpus(corpora: Path, corpus_id: str) -> None:
 def rename_corpus(corpora: Path, corpus_id: str, name: str) -> None:
     """Give a corpus another name; its id and the time it was added stay. Raises `CorpusError`."""
     folder = corpus_folder(corpora, corpus_id)
-    contents = replace(load_manifest(folder), name=checked_name(name))
+    contents = replace(load_manifest(folder), name=checked_name(name) or name)
     draft = folder / f".{secrets.token_hex(8)}"
     with writing(folder):
         added = (folder / MANIFEST).stat()
