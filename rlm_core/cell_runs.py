@@ -50,6 +50,7 @@ class CellRuns:
     _names: set[str] = field(default_factory=set)
     _from_calls: set[str] = field(default_factory=set)  # variables whose values came from sub-calls
     _history: list[tuple[int, str, CellReport]] = field(default_factory=list)
+    _passing: set[str] = field(default_factory=set)  # set by interrupted cells, which are not run again
 
     async def run(self, cell: Cell, iteration: int, parent: RunSpan) -> CellResult:
         """Run one cell; every span below it is closed before its own."""
@@ -112,6 +113,9 @@ class CellRuns:
         self._learn(code, report, scope)
         if report.interrupted_by is None:
             self._history.append((scope.number, cell.code, report))
+            self._passing.difference_update(report.written())
+        else:
+            self._passing.update(report.written())
         shown = self._shown(code.findings, report)
         if report.answer is not None and report.answer.get("ready") is True and phase != "Terminate":
             phase = "Terminate"
@@ -193,6 +197,8 @@ class CellRuns:
         """Rebuild the worker from the completed cells and tell the root what is gone."""
         span = scope.span
         lost = sorted(set(code.writes))
+        passing = sorted(self._passing)
+        self._passing.clear()
         span.event(sc.EV_WORKER_DIED, {"cause": death.cause, "message": str(death)})
         self.state.notices.append(f"the worker was lost in cell {scope.number} and rebuilt: {death}")
         differences = await self._rebuild()
@@ -202,11 +208,17 @@ class CellRuns:
             "recorded answers of their sub-calls; nothing of this cell is left"
             f"{', lost: ' + ', '.join(lost[:20]) if lost else ''}.]"
         )
+        if passing:
+            shown += f"\n[what interrupted cells had set is gone too: {', '.join(passing[:20])}]"
         if differences:
             shown += f"\n[not everything came back the same: {'; '.join(differences[:5])}]"
         span.text(sc.STDOUT_SHOWN, shown)
         span.set(
-            {sc.LOST_NAMES: as_json(lost), sc.OI_OUTPUT: preview(shown), sc.EXCEPTION_TYPE: "WorkerDied"}
+            {
+                sc.LOST_NAMES: as_json(sorted({*lost, *passing})),
+                sc.OI_OUTPUT: preview(shown),
+                sc.EXCEPTION_TYPE: "WorkerDied",
+            }
         )
         span.fail("WorkerDied", str(death))
         return CellResult(None, shown, phase)
