@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import codecs
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from rlm_core.canonical import CanonicalWriter
 from rlm_core.errors import CorpusError
 from rlm_core.manifest import Contents, default_name
-from rlm_core.readers.output import Unreadable
+from rlm_core.readers.dispatch import FileReader, Taken
+from rlm_core.readers.many import Progress, Watcher, read_all
 from rlm_core.readers.reading import Reading
-from rlm_core.readers.text import read_file, replace_surrogates
+from rlm_core.readers.text import replace_surrogates
 from rlm_core.staging import Staging
 from rlm_core.walk import Problem, find_files, numbered, printable
 
 _PROBLEMS_SHOWN: Final = 5
 _WRITE_CHARS: Final = 1 << 20
-_REPORT_SECONDS: Final = 0.05
 _MOST_NAME_CHARS: Final = 200
 
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an add has come: files and bytes on disk, and the name of the file last worked on."""
-
-    done_files: int
-    total_files: int
-    done_bytes: int
-    total_bytes: int
-    name: str
-
-
-Watcher = Callable[[Progress], None]
+__all__ = ["Progress", "Watcher", "add_files", "add_texts", "checked_encoding", "checked_name"]
 
 
 def add_files(
@@ -45,19 +31,15 @@ def add_files(
     """As `Corpus.add`; gives the folder of the corpus and what it holds."""
     name, encoding = checked_name(name), checked_encoding(encoding)
     found, problems = find_files(paths, corpora)
-    sizes = [_size(file.path) for file in found]
-    done_bytes, total_bytes, reported = 0, sum(sizes), 0.0
     with Staging(corpora) as staging:
-        for number, (file, size) in enumerate(zip(found, sizes, strict=True), 1):
-            try:
-                staging.take(file.name, file.path, read_file(file.path, staging.texts))
-            except Unreadable as error:
-                problems.append(Problem(file.shown, str(error)))
-            done_bytes += size
-            last = number == len(found)
-            if progress and (last or time.monotonic() - reported >= _REPORT_SECONDS):
-                progress(Progress(number, len(found), done_bytes, total_bytes, file.name))
-                reported = time.monotonic()
+        reader = FileReader(staging.texts, staging.work, encoding)
+        taken: list[Taken] = []
+        for items in read_all(found, reader, progress):
+            problems += [item for item in items if isinstance(item, Problem)]
+            taken += [item for item in items if isinstance(item, Taken)]
+        names = numbered([item.name for item in taken])  # a file may be called as one in an archive is
+        for title, item in zip(names, taken, strict=True):
+            staging.take(title, item.path, item.reading)
         if not staging.documents:
             where = ", ".join(printable(str(path)) for path in paths)
             raise CorpusError(f"there is no document to read in {where}: {_listed(problems)}")
@@ -104,13 +86,6 @@ def checked_encoding(encoding: str | None) -> str | None:
             f"there is no text encoding {printable(encoding)!r}: use a name such as cp1252 or shift_jis"
         ) from None
     return found.name
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0  # the reader says what is wrong with it
 
 
 def _named_texts(texts: str | Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:

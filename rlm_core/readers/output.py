@@ -1,8 +1,8 @@
 """What a format hands back while it reads a file: text, sections, remarks, contained files.
 
 A format is a module `rlm_core.readers.formats.<name>` with `read(path: str, out: Output) -> None`. It runs in
-a child process of its own (`rlm_core.readers.child`), which gives it a `StagedOutput`. What that leaves behind
-is untrusted: `rlm_core.readers.process` checks all of it before any of it counts.
+a child process of its own (`rlm_core.readers.child`), which gives it a `StagedOutput`. What that leaves
+behind is untrusted: `rlm_core.readers.process` checks all of it before any of it counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from rlm_core.errors import CorpusError
 
 TEXT: Final = "text"  # the file with the text, in the folder of one reading
 MOST_TEXT_BYTES: Final = 2 << 30
+_NAME_CHARS: Final = 1000
+_MOST_PROBLEMS: Final = 1000
 _UNFIT: Final = re.compile("[\0\ud800-\udfff]")
 
 
@@ -59,13 +61,17 @@ class Output(Protocol):
 class StagedOutput:
     """An `Output` that writes into an empty folder. Use it as a context manager, then take `result`.
 
+    It takes at most `members` contained files of `member_bytes` in all.
+
     Lone surrogates and NUL characters become U+FFFD, which is said in a remark.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, members: int, member_bytes: int) -> None:
         self.table = ""
         self.media_type = ""
         self._folder = folder
+        self._members = members
+        self._member_bytes = self._room = member_bytes
         self._chars = 0
         self._bytes = 0
         self._replaced = 0
@@ -73,6 +79,7 @@ class StagedOutput:
         self._open = False
         self._remarks: list[str] = []
         self._problems: list[list[str]] = []
+        self._more_problems = 0
         self._attached: list[list[str]] = []
 
     def __enter__(self) -> StagedOutput:
@@ -112,8 +119,16 @@ class StagedOutput:
         self._remarks.append(text)
 
     def problem(self, name: str, text: str) -> None:
-        """As `Output.problem`."""
-        self._problems.append([name, text])
+        """As `Output.problem`; beyond 1,000 they are only counted."""
+        if len(self._problems) < _MOST_PROBLEMS:
+            self._problems.append([name[:_NAME_CHARS], text])
+        else:
+            self._more_problems += 1
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether there was any."""
+        return bool(self._problems)
 
     def attach(self, name: str, data: bytes) -> None:
         """As `Output.attach`."""
@@ -121,15 +136,25 @@ class StagedOutput:
 
     def attach_blocks(self, name: str, blocks: Iterable[bytes]) -> None:
         """As `attach`, for a file that comes in blocks; nothing of it stays when they raise an error."""
+        if len(self._attached) >= self._members:
+            raise Unreadable(f"holds more than {self._members:,} files: unpack it and add the folder")
         path = self._folder / str(len(self._attached))
+        room = self._room
         try:
             with open(path, "wb") as file:
                 for block in blocks:
+                    room -= len(block)
+                    if room < 0:
+                        raise Unreadable(
+                            f"unpacks to more than {self._member_bytes >> 20:,} MB, as files made to fill a "
+                            "disk do: if you trust it, unpack it and add the folder"
+                        )
                     file.write(block)
         except BaseException:
             path.unlink()
             raise
-        self._attached.append([name, path.name])
+        self._room = room
+        self._attached.append([name[:_NAME_CHARS], path.name])
 
     def result(self) -> dict[str, Any]:
         """Everything but the text and the contained files, as JSON values. Call it once, at the end."""
@@ -139,6 +164,8 @@ class StagedOutput:
                 f"{self._replaced:,} characters that cannot be stored are"
             )  # fmt: skip
             self.remark(f"{count} shown as U+FFFD")
+        if self._more_problems:
+            self._problems.append(["", f"{self._more_problems:,} more of its files are not read"])
         return {
             "media_type": self.media_type, "table": self.table, "sections": self._sections,
             "remarks": self._remarks, "problems": self._problems, "attached": self._attached,

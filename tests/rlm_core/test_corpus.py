@@ -138,7 +138,7 @@ def test_nothing_to_read_names_the_problems(tmp_path: Path, corpora: Path) -> No
     with pytest.raises(CorpusError, match=r"empty\.txt: an empty file: nothing to read"):
         Corpus.add([folder], corpora)
     for number in range(9):
-        (folder / f"{number}.pdf").write_bytes(b"%PDF-1.7")
+        (folder / f"{number}.gif").write_bytes(b"GIF89a")
     with pytest.raises(CorpusError, match="and 5 more$"):
         Corpus.add([folder], corpora)
     assert list(corpora.iterdir()) == []

@@ -15,18 +15,36 @@ from rlm_core.charsets import guess_encoding
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError
 from rlm_core.readers import Reading, Unreadable
-from rlm_core.readers.text import BLOCK, read_file
-from rlm_core.walk import find_files
+from rlm_core.readers.dispatch import FileReader, Taken
+from rlm_core.readers.text import BLOCK
+from rlm_core.walk import Found, find_files
 
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+ODT = b"PK\x03\x04" + b"\0" * 22 + b"\x08\0\0\0mimetypeapplication/vnd.oasis.opendocument.textPK"
 SPANISH = "El año pasado la compañía pagó 1.200 €. ¿Cuándo será la próxima sesión? ¡Mañana!\n"
 PORTUGUESE = "A administração não é responsável pelas informações; condições válidas até amanhã.\n"
 
 
-def read(tmp_path: Path, data: bytes, name: str = "file.txt") -> tuple[Reading, str]:
+def read_file(path: Path, texts: Path, encoding: str | None = None) -> Reading:
+    """The reading of a text; raises `Unreadable` with the line for what is none."""
+    reader = FileReader(texts, texts.parent / "work", encoding)
+    found = Found(str(path), path.name, str(path))
+    items = reader.read_text(found)
+    if items is None:
+        items = reader.read(found)
+    [item] = items
+    if isinstance(item, Taken):
+        return item.reading
+    raise Unreadable(item.message)
+
+
+def read(
+    tmp_path: Path, data: bytes, name: str = "file.txt", encoding: str | None = None
+) -> tuple[Reading, str]:
     """Write, read, and return the reading with the canonical text."""
     path = tmp_path / name
     path.write_bytes(data)
-    reading = read_file(str(path), tmp_path / "texts")
+    reading = read_file(path, tmp_path / "texts", encoding)
     canonical = path if reading.in_place else tmp_path / "texts" / f"{reading.measured.sha256}.txt"
     return reading, canonical.read_bytes().decode("utf-8")
 
@@ -165,12 +183,17 @@ def test_a_guess_never_fails(sample: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "name", "says"),
     [
-        (b"%PDF-1.7\n...", "a.pdf", "a PDF document: not read in this version: convert it to text"),
-        (b"%PDF-1.7\n...", "lies.txt", "a PDF document"),
-        (b"PK\x03\x04....", "a.docx", "a Word document: not read in this version: convert"),
-        (b"PK\x03\x04....", "a.xlsx", "a workbook: not read in this version: export it as CSV"),
-        (b"PK\x03\x04....", "a.zip", "a zip archive: not read in this version: unpack it"),
-        (b"\x1f\x8b\x08....", "a.log.gz", "a gzip file: not read in this version: unpack it"),
+        (b"7z\xbc\xaf\x27\x1c....", "a.7z", "a 7z archive: not read: unpack it and add the folder"),
+        (b"{\\rtf1 text}", "a.rtf", "an RTF document: not read: convert it to text and add that"),
+        (b"PK\x03\x04....", "a.docx", "damaged or cut off: named .docx, but there is no document in it"),
+        (OLE + b"\0" * 600 + "WordDocument".encode("utf-16-le") + b"\0\0", "a.doc", "an old Word document"),
+        (
+            OLE + b"\0" * 600 + "EncryptedPackage".encode("utf-16-le") + b"\0\0",
+            "a.docx",
+            "an encrypted Office document: save it without the password",
+        ),
+        (ODT, "a.odt", "an OpenDocument text: not read: convert it to text and add that"),
+        (bytes(range(256)) * 8, "a.pdf", "named .pdf, but it is a binary file (NUL bytes): there is no text"),
         (b"\x89PNG\r\n\x1a\n....", "a.png", "a PNG image: there is no text in it"),
         (b"\x7fELF\x02\x01", "program", "a program (ELF): there is no text in it"),
         (b"one\0two\0three\0", "list", "a binary file (NUL bytes)"),
@@ -205,18 +228,18 @@ def test_an_unreadable_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "secret.txt").write_text("x")
     monkeypatch.setattr(os, "open", guarded)
     with pytest.raises(Unreadable, match="cannot be read .Permission denied.: check its permissions"):
-        read_file(str(tmp_path / "secret.txt"), tmp_path / "texts")
+        read_file(tmp_path / "secret.txt", tmp_path / "texts")
 
 
 def test_a_vanished_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="No such file"):
-        read_file(str(tmp_path / "gone.txt"), tmp_path / "texts")
+        read_file(tmp_path / "gone.txt", tmp_path / "texts")
 
 
 def test_a_file_that_became_a_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Unreadable, match="no longer a file"):
-        read_file(str(tmp_path / "pipe"), tmp_path / "texts")
+        read_file(tmp_path / "pipe", tmp_path / "texts")
 
 
 # -- finding files
