@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from rlm_core.add_progress import Watcher
 from rlm_core.canonical import CanonicalWriter
 from rlm_core.errors import CorpusError
-from rlm_core.manifest import Contents, default_name
+from rlm_core.manifest import Contents, checked_name, default_name
 from rlm_core.readers.dispatch import FileReader, Taken
-from rlm_core.readers.many import Progress, Watcher, read_all
+from rlm_core.readers.many import read_all
 from rlm_core.readers.reading import Reading
 from rlm_core.readers.text import replace_surrogates
 from rlm_core.staging import Staging
@@ -20,16 +21,14 @@ from rlm_core.walk import Problem, find_files, numbered, printable
 
 _PROBLEMS_SHOWN: Final = 5
 _WRITE_CHARS: Final = 1 << 20
-_MOST_NAME_CHARS: Final = 200
-
-__all__ = ["Progress", "Watcher", "add_files", "add_texts", "checked_encoding", "checked_name"]
 
 
 def add_files(
     paths: Sequence[Path], corpora: Path, name: str | None, encoding: str | None, progress: Watcher | None
 ) -> tuple[Path, Contents]:
     """As `Corpus.add`; gives the folder of the corpus and what it holds."""
-    name, encoding = checked_name(name), checked_encoding(encoding)
+    name = None if name is None else checked_name(name)
+    encoding = None if encoding is None else checked_encoding(encoding)
     found, problems = find_files(paths, corpora)
     with Staging(corpora) as staging:
         reader = FileReader(staging.texts, staging.work, encoding)
@@ -51,7 +50,7 @@ def add_texts(
     texts: str | Sequence[str] | Mapping[str, str], corpora: Path, name: str | None
 ) -> tuple[Path, Contents]:
     """As `Corpus.from_texts`; gives the folder of the corpus and what it holds."""
-    name = checked_name(name)
+    name = None if name is None else checked_name(name)
     problems: list[Problem] = []
     with Staging(corpora) as staging:
         for title, text in _named_texts(texts):
@@ -64,19 +63,8 @@ def add_texts(
         return staging.publish(problems, name, "")
 
 
-def checked_name(name: str | None) -> str | None:
-    """A name for a corpus in one printable line; None for none. Raises `CorpusError` when it is too long."""
-    if name is None:
-        return None
-    if not name.strip() or len(name) > _MOST_NAME_CHARS:
-        raise CorpusError(f"the name of a corpus has 1 to {_MOST_NAME_CHARS} characters, not {len(name):,}")
-    return printable(name.strip())
-
-
-def checked_encoding(encoding: str | None) -> str | None:
-    """The encoding under its usual name; None for none. Raises `CorpusError` for one that does not exist."""
-    if encoding is None:
-        return None
+def checked_encoding(encoding: str) -> str:
+    """The encoding under its usual name. Raises `CorpusError` for one that does not exist."""
     try:
         found = codecs.lookup(encoding)
         b"".decode(encoding)

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from rlm_core.adding import checked_name
 from rlm_core.canonical import writing
 from rlm_core.errors import CorpusError
-from rlm_core.manifest import MANIFEST, load_manifest, manifest_json
+from rlm_core.manifest import MANIFEST, checked_name, load_manifest, manifest_json
 from rlm_core.walk import printable
 
 _ID: Final = re.compile(r"[0-9a-f]{16}")

@@ -18,7 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rlm_core.adding import Progress, Watcher, add_files, add_texts
+from rlm_core.add_progress import Progress, Watcher
 from rlm_core.canonical import byte_offset, checkpoint_count
 from rlm_core.corpora import (
     CorpusInfo,
@@ -83,6 +83,8 @@ class Corpus:
         Raises `CorpusError` for a path that does not exist, when nothing can be read, and when `corpora`
         cannot be written to. Every other problem is one line in `problems`.
         """
+        from rlm_core.adding import add_files
+
         return cls(*add_files(paths, corpora, name, encoding, progress))
 
     @classmethod
@@ -93,6 +95,8 @@ class Corpus:
 
         Raises `CorpusError` when there is no text, and for a value that is not a str.
         """
+        from rlm_core.adding import add_texts
+
         return cls(*add_texts(texts, corpora, name))
 
     @classmethod

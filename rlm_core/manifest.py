@@ -15,12 +15,13 @@ from rlm_core.document import Document, document_facts, document_from
 from rlm_core.errors import CorpusError
 from rlm_core.readers.reading import READER_VERSION, TEXT_READER
 from rlm_core.readers.signatures import VERSIONS
-from rlm_core.walk import Problem
+from rlm_core.walk import Problem, printable
 
 FORMAT: Final = "rlmscope-corpus"
 FORMAT_VERSION: Final = 2
 _READABLE: Final = (1, 2)  # version 1 had no name, no sections and no tables
 MANIFEST: Final = "manifest.json"
+_MOST_NAME_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,13 @@ def placed(document: Document, folder: Path) -> Document:
     if document.in_place:
         return document
     return replace(document, path=os.path.join(folder, TEXTS, text_file(document.sha256)))
+
+
+def checked_name(name: str) -> str:
+    """A name for a corpus in one printable line. Raises `CorpusError` when it is empty or too long."""
+    if not name.strip() or len(name) > _MOST_NAME_CHARS:
+        raise CorpusError(f"the name of a corpus has 1 to {_MOST_NAME_CHARS} characters, not {len(name):,}")
+    return printable(name.strip())
 
 
 def default_name(names: Sequence[str]) -> str:

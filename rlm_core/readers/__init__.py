@@ -5,6 +5,5 @@
 """
 
 from rlm_core.readers.output import Output, Unreadable
-from rlm_core.readers.reading import READER_VERSION, Reading
 
-__all__ = ["READER_VERSION", "Output", "Reading", "Unreadable"]
+__all__ = ["Output", "Unreadable"]

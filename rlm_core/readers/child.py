@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from rlm_core.errors import SandboxError
 from rlm_core.readers.output import StagedOutput, Unreadable
 
 RESULT: Final = "result"
@@ -30,10 +31,9 @@ def main() -> None:
     task = json.loads(sys.argv.pop())
     os.chdir(task["folder"])
     _die_with_parent(task["parent"])
-    _limit_resources(task)
-    lock([task["path"]], [task["folder"]])
+    _limit_time(task["seconds"])
     try:
-        result = _read(task)
+        result = _locked(task) or _read(task)
         Path(task["folder"], RESULT).write_text(json.dumps(result), "utf-8")
     except OSError as error:
         if error.errno in _FULL:
@@ -43,13 +43,17 @@ def main() -> None:
     os._exit(0)  # whatever threads a library has started: there is nothing left to wait for
 
 
-def lock(readable: list[str], writable: list[str]) -> None:
-    """Close this process in, where the system can: it reads and writes only there from now on."""
+def _locked(task: dict[str, Any]) -> dict[str, Any] | None:
+    """Close this process in; a result when the lock shuts out what must be read."""
+    from rlm_core.worker.lock import lock_down
+
     try:
-        from rlm_core.worker.lock import lock_down  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return
-    lock_down(readable=readable, writable=writable)
+        lock_down(
+            [task["path"]], [task["folder"]], memory_bytes=task["memory_bytes"], file_bytes=task["file_bytes"]
+        )
+    except SandboxError as error:
+        return {"unreadable": str(error)}
+    return None
 
 
 def _read(task: dict[str, Any]) -> dict[str, Any]:
@@ -92,23 +96,11 @@ def _die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _limit_resources(task: dict[str, Any]) -> None:
-    """Caps the kernel enforces, where there are such limits."""
+def _limit_time(seconds: int) -> None:
+    """CPU time; and time on the clock, for a parent that is gone: one that lives ends this process before."""
     if hasattr(signal, "alarm"):
-        signal.alarm(task["seconds"] + 1)  # the parent ends it before; this is for a parent that is gone
-    try:
+        signal.alarm(seconds + 1)
+    with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
-    except ImportError:
-        return
-    wanted = {
-        "RLIMIT_DATA": task["memory_bytes"], "RLIMIT_CPU": task["seconds"],
-        "RLIMIT_FSIZE": task["file_bytes"], "RLIMIT_CORE": 0, "RLIMIT_NOFILE": 256,
-    }  # fmt: skip
-    for name, value in wanted.items():
-        which = getattr(resource, name, None)
-        if which is None:
-            continue
-        _, hard = resource.getrlimit(which)
-        cap = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        with contextlib.suppress(ValueError, OSError):  # a system may know a limit and yet not set it
-            resource.setrlimit(which, (cap, cap))
+
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Final
 
+from rlm_core.add_progress import Progress, Watcher
 from rlm_core.readers.dispatch import FileReader, Taken
 from rlm_core.walk import Found, Problem
 
@@ -21,18 +22,6 @@ _REPORT_SECONDS: Final = 0.05
 _AT_ONCE_BYTES: Final = 4 << 20  # a text of this size is read in the time a thread takes to start
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an add has come: files and bytes on disk, and the name of the file last worked on."""
-
-    done_files: int
-    total_files: int
-    done_bytes: int
-    total_bytes: int
-    name: str
-
-
-Watcher = Callable[[Progress], None]
 Items = list[Taken | Problem]
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from rlm_core.charsets import guess_encoding
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError
-from rlm_core.readers import Reading, Unreadable
+from rlm_core.readers import Unreadable
 from rlm_core.readers.dispatch import FileReader, Taken
+from rlm_core.readers.reading import Reading
 from rlm_core.readers.text import BLOCK
 from rlm_core.walk import Found, find_files
 
