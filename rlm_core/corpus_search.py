@@ -47,6 +47,11 @@ class CorpusSearch:
         self._parts: list[tuple[Index, set[tuple[int, int]]]] = []  # indexes with their blocks, oldest first
         self._left_out = False
 
+    @property
+    def weight(self) -> int:
+        """How many bytes it may have indexed."""
+        return min(self._size, MOST_BYTES)
+
     def look(self, windows: Sequence[Window]) -> None:
         """Take note of what code has looked at; what does not exist in the corpus is passed over."""
         for document, start, end in windows:
@@ -63,6 +68,8 @@ class CorpusSearch:
 
     def find(self, text: str) -> list[Found]:
         """Where parts of a text stand, in the order of the text. Raises `NotSearched`."""
+        if self._stopped():
+            raise NotSearched("the run ended before")
         if self._failure is not None:
             raise NotSearched(self._failure)
         try:

@@ -59,7 +59,7 @@ class _Search:
         first, last = within
         froms, tos = self._froms.clip(first), self._tos.clip(max=last)
         explained: Array = tos - froms < least
-        hits = first + np.flatnonzero(self._counts[first : max(first, last - gram + 1)])
+        hits: Array = first + np.flatnonzero(self._counts[first : max(first, last - gram + 1)])
         for offset in hits[np.lexsort((self._counts[hits], (froms - tos)[hits]))].tolist():
             if explained[offset] or self._extended >= MOST_SEEDS:
                 continue

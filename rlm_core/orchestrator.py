@@ -62,6 +62,8 @@ class Orchestrator:
         finally:
             outcome.best_partial = self._partial
             outcome.iterations = self._iterations
+            if not self.depth:
+                await self.state.sources.finish(wait=outcome.stop_reason != "cancelled")
             self._end(span, outcome)
         return outcome
 

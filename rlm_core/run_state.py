@@ -13,6 +13,7 @@ from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
 from rlm_core.progress import Progress, Watcher
 from rlm_core.retries import RetryPolicy
+from rlm_core.source_ranges import SourceRanges
 from rlm_core.telemetry import Recorder
 
 
@@ -63,6 +64,7 @@ class RunState:
     notices: list[str] = field(default_factory=list)  # what whoever asked should know, in sentences
 
     def __post_init__(self) -> None:
+        self.sources = SourceRanges(self.recorder)
         self.attempts = asyncio.Semaphore(self.limits.concurrency)
         self.workers: dict[int, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(self.limits.max_workers)

@@ -126,7 +126,16 @@ PROMPT_HASH: Final = "rlm.hash.prompt"
 TEMPLATE_HASH: Final = "rlm.hash.template"
 REQUEST_HASH: Final = "rlm.hash.request"
 RESPONSE_NORM_HASH: Final = "rlm.hash.response_normalised"
-SOURCE_RANGES: Final = "rlm.source_ranges"  # JSON {how, ranges: [[document, start_byte, end_byte], ...]}
+#: Where the text of a prompt stands in the corpus of its run, as JSON {how, ranges, places, also?, left_out?,
+#: why?}. `ranges` are [document, start byte, end byte] of the canonical UTF-8 texts, in the order of the
+#: prompt; `places` says of each, in words, which page, slide or sheet it is (null: the document has none).
+#: how = "reference": every passage that is known was given as a place, such as a slice. "located": passages
+#: of text that code built were found, byte for byte; what was given as a place is among the ranges too.
+#: "none": not verbatim; no passage of the corpus that is long enough stands in it word for word.
+#: "not_searched": unknown. `also` counts for each range of "located" the other places at which the same text
+#: stands (a lower bound in the thousands; 0 for what was given as a place), `left_out` the ranges that are
+#: not listed; `why` is a clause that says why text of the prompt was not searched, also beside "reference".
+SOURCE_RANGES: Final = "rlm.source_ranges"
 SERVED_FROM: Final = "rlm.served_from"  # model | record (an answer this run already had)
 BATCH_SIZE: Final = "rlm.batch.size"
 BATCH_FAILED: Final = "rlm.batch.failed"
@@ -162,6 +171,7 @@ EV_WORKER_DIED: Final = "worker_died"
 EV_REBUILT: Final = "worker_rebuilt"
 EV_CANCEL: Final = "cancel_requested"
 EV_NOTICE: Final = "notice"
+EV_SOURCES: Final = "rlm.sources"  # SOURCE_RANGES found after the span had ended: readers put it there
 
 
 def chat(model: str) -> str:

@@ -24,6 +24,7 @@ from rlm_core.model_calls import (
 )
 from rlm_core.normalise import normalise
 from rlm_core.run_state import RunState
+from rlm_core.source_ranges import Prompt
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
 from rlm_core.wire import OpenCall, Part, Slot
 
@@ -67,7 +68,6 @@ class Identity:
     template_hash: str
     request_hash: str
     occurrence: int
-    source_ranges: str
 
 
 @dataclass
@@ -132,6 +132,7 @@ class SubCalls:
             return [_error("cancelled", "no cell is running any more")] * call.size
         first = scope.submitted
         scope.submitted += call.size
+        self.state.sources.looked(self.corpus, call.touched)
         if not call.batch:
             return [await self._one(scope, scope.span, call, call.slots[0], first)]
         span = self._start_batch(scope, call)
@@ -159,7 +160,10 @@ class SubCalls:
             kind = error.kind if isinstance(error, ModelError) else "bad_request"
             return self.refuse(scope, parent, call, index, kind, str(error))
         request, identity = self._identify(call, slot, model, texts)
-        span = self._start_call(scope, parent, call, index, request, identity)
+        prompt = Prompt.of(self.corpus, slot)
+        facts = {**self._call_facts(scope, call, index), sc.SOURCE_RANGES: prompt.at_once()}
+        span = self._start_call(parent, request, identity, facts)
+        self.state.sources.search(prompt, span)
         known = self._record.get((identity.request_hash, identity.occurrence))
         if known is not None:
             return self._serve_known(span, known)
@@ -314,7 +318,6 @@ class SubCalls:
             template_hash=sha256_text(_template(slot)),
             request_hash=request_hash,
             occurrence=self._next_occurrence(request_hash),
-            source_ranges=as_json(self._source_ranges(slot)),
         )
         request = Request(
             model=model,
@@ -333,21 +336,8 @@ class SubCalls:
         self._occurrences[request_hash] += 1
         return occurrence
 
-    def _source_ranges(self, slot: Slot) -> dict[str, Any]:
-        """Places in the corpus as UTF-8 byte ranges. Texts the code built itself are not searched for."""
-        places = [part for part in (*slot.prompt, *slot.snippet) if not isinstance(part, str)]
-        if not places:
-            return {"how": "not_searched", "ranges": []}
-        return {"how": "reference", "ranges": [[part[0], *self.corpus.byte_range(*part)] for part in places]}
-
     def _start_call(
-        self,
-        scope: CellScope,
-        parent: RunSpan,
-        call: OpenCall,
-        index: int,
-        request: Request,
-        identity: Identity,
+        self, parent: RunSpan, request: Request, identity: Identity, facts: dict[str, Attribute | None]
     ) -> RunSpan:
         digest = self.state.recorder.payload(identity.prompt)
         return self.state.recorder.start(
@@ -356,7 +346,7 @@ class SubCalls:
             parent,
             {
                 **request_attributes(request),
-                **self._call_facts(scope, call, index),
+                **facts,
                 sc.PROMPT + ".sha256": digest,
                 sc.PROMPT + ".chars": len(identity.prompt),
                 sc.PROMPT + ".preview": preview(identity.prompt),
@@ -365,7 +355,6 @@ class SubCalls:
                 sc.TEMPLATE_HASH: identity.template_hash,
                 sc.REQUEST_HASH: identity.request_hash,
                 sc.CALL_OCCURRENCE: identity.occurrence,
-                sc.SOURCE_RANGES: identity.source_ranges,
                 sc.SERVED_FROM: "model",
             },
         )

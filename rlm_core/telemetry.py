@@ -74,6 +74,11 @@ class RunSpan:
         self.span_id = format(otel.get_span_context().span_id, "016x")
 
     @property
+    def ended(self) -> bool:
+        """Whether its end is recorded: what comes later can only be an event."""
+        return self._ended
+
+    @property
     def context(self) -> Any:
         """The OpenTelemetry context in which children of this span start."""
         return trace.set_span_in_context(self._otel)
@@ -125,6 +130,11 @@ class Recorder:
         self._sink = sink
         self._seen: set[str] = set()
         self.clock = clock or monotonic_clock()
+
+    @property
+    def records(self) -> bool:
+        """Whether anything is kept of what it is told."""
+        return self._records or self._sink is not None
 
     def start(
         self, kind: sc.Kind, name: str, parent: RunSpan | None, attributes: Mapping[str, Attribute | None]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rlm_core import frames
 
 Part = str | list[int]
-_CALL_KEYS: Final = {"t", "id", "op", "n", "batch", "line", "model", "schema", "max_tokens"}
+_CALL_KEYS: Final = {"t", "id", "op", "n", "batch", "line", "model", "schema", "max_tokens", "touched"}
 _ROW_KEYS: Final = {"name": str, "type": str, "size": int, "hash": str, "preview": str, "change": str}
 _CHANGES: Final = ("new", "changed", "deleted")
 _MAX_ROWS: Final = 1_000
@@ -17,6 +17,7 @@ _SAID: Final = 200  # characters a worker may add to an output, to say what it d
 _MAX_EXCEPTION: Final = 50_000
 _MAX_DEPTH: Final = 400  # of JSON in JSON; the deepest form of a value has about 300 levels
 _SCHEMA_ITEMS: Final = 20_000
+_MAX_TOUCHED: Final = 1_000
 _ANSWER_ITEMS: Final = 4_000_000
 
 
@@ -37,7 +38,11 @@ class Slot:
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call of a cell: one slot for a single call, many for a batch; `weight` is that of its slots."""
+    """A call of a cell: one slot for a single call, many for a batch; `weight` is that of its slots.
+
+    `touched` lists parts of the corpus, as `[document, start, end]`, that code has looked at since the call
+    before: a hint where its text may come from, no more.
+    """
 
     id: int
     op: str
@@ -47,6 +52,7 @@ class OpenCall:
     model: str | None
     schema: dict[str, Any] | None
     max_tokens: int | None
+    touched: list[list[int]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
     weight: int = 0
 
@@ -73,6 +79,7 @@ class OpenCall:
             model=model,
             schema=schema,
             max_tokens=None if most is None else _whole(most, 1, 1 << 31),
+            touched=_touched(frame.get("touched", [])),
         )
 
     def add(self, items: Any) -> None:
@@ -178,6 +185,14 @@ def _parts(parts: Any) -> list[Part]:
         if not (isinstance(part, list) and len(part) == 3 and all(type(n) is int and n >= 0 for n in part)):
             raise frames.FrameError("a part that is neither text nor a place in the corpus")
     return parts
+
+
+def _touched(windows: Any) -> list[list[int]]:
+    if not isinstance(windows, list) or len(windows) > _MAX_TOUCHED:
+        raise frames.FrameError("an ill-typed or too long list of what was looked at")
+    if not all(isinstance(window, list) and len(window) == 3 for window in windows):
+        raise frames.FrameError("a look at something that is no place in the corpus")
+    return [[_whole(number, 0, 1 << 53) for number in window] for window in windows]
 
 
 def _is_bounded(value: Any, most: int) -> bool:

@@ -209,7 +209,18 @@ class Fold:
     def _event(self, record: Record, escaped: bool) -> None:
         span_id, name = _text(record, "span_id"), _text(record, "name")
         attributes = _attributes(record.get("a", {}), escaped)
-        self.events.append(Event(span_id, record["seq"], name, self._time(record, "t"), attributes))
+        time_ns = self._time(record, "t")
+        if name == sc.EV_SOURCES:
+            self._late_sources(span_id, attributes)
+        else:
+            self.events.append(Event(span_id, record["seq"], name, time_ns, attributes))
+
+    def _late_sources(self, span_id: str, attributes: dict[str, Any]) -> None:
+        """Source ranges that were found after the end of their span: they are facts of it, no event."""
+        span, found = self._spans.get(span_id), attributes.get(sc.SOURCE_RANGES)
+        if span is None or not isinstance(found, str):
+            raise _Unusable
+        span.attributes = {**span.attributes, sc.SOURCE_RANGES: found}
 
     def _payload(self, record: Record, line: Line) -> str | None:
         sha256, text = _text(record, "sha256"), payload_text(record)

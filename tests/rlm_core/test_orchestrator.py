@@ -97,8 +97,8 @@ def test_identity_of_calls(recorded: Recorded) -> None:
     assert facts[0][sc.PROMPT_HASH] != facts[1][sc.PROMPT_HASH]
     assert facts[2][sc.REQUEST_HASH] == facts[3][sc.REQUEST_HASH] != facts[2][sc.PROMPT_HASH]
     ranges = [json.loads(f[sc.SOURCE_RANGES]) for f in facts[:3]]
-    assert ranges[0] == {"how": "reference", "ranges": [[0, 4, 10]]}
-    assert ranges[2] == {"how": "not_searched", "ranges": []}
+    assert ranges[0] == {"how": "reference", "ranges": [[0, 4, 10]], "places": [None]}
+    assert ranges[2] == {"how": "none", "ranges": [], "places": []}
     assert span_detail(view, calls[0])["prompt"] == "Page 1?\n\ncorpus"
 
 
