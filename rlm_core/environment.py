@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
+import hashlib
+import os
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from rlm_core import frames
+from rlm_core import bubblewrap, frames
 from rlm_core.errors import SandboxError, WorkerDied
 from rlm_core.limits import Limits
-from rlm_core.sandbox import worker_command, worker_environment
+from rlm_core.sandbox import Level, SandboxReport, below, judged, refusal
 from rlm_core.wire import CellReport, OpenCall, read_done
-from rlm_core.worker_watch import Watch, kill_group
+from rlm_core.worker.lock import LAYERS, Layer
+from rlm_core.worker.surroundings import files_of
+from rlm_core.worker_process import WorkerProcess
+from rlm_core.worker_watch import Watch
 
 START_SECONDS: Final = 60.0
 MAX_OPEN_CALLS: Final = 2_000  # of one cell at the same time; threads of a cell may call in parallel
@@ -45,15 +50,21 @@ class Host(Protocol):
 
 @dataclass
 class Environment:
-    """A persistent REPL over one corpus, in a process of its own."""
+    """A persistent REPL over one corpus, in a process of its own.
+
+    `level` None: locked in as far as this machine can; a level: exactly so far. `minimum`: the least that is
+    accepted. What the worker found of its lock stands in `sandbox` once it has started.
+    """
 
     documents: Sequence[dict[str, Any]]
     limits: Limits
     seed: int
+    level: Level | None = None
+    minimum: Level = "none"
+    sandbox: SandboxReport | None = None
     generation: int = -1
     known_names: frozenset[str] = frozenset()
-    _process: asyncio.subprocess.Process | None = None
-    _scratch: str = ""
+    _worker: WorkerProcess | None = None
     _native: bytearray = field(default_factory=bytearray)
     _drain: asyncio.Task[None] | None = None
     _write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -63,26 +74,34 @@ class Environment:
     _weight: int = 0  # of the slots of all calls that are not answered yet
 
     async def start(self) -> None:
-        """Start a worker in a fresh scratch folder; raises `SandboxError` when none can be had."""
+        """Start a worker in a fresh scratch folder.
+
+        Raises `SandboxError` when none can be had, or none that is locked in as far as asked.
+        """
         self.generation += 1
-        self._scratch = tempfile.mkdtemp(prefix="rlmscope-")
-        self._process = await asyncio.create_subprocess_exec(
-            *worker_command(),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=worker_environment(self._scratch, self.seed),
-            cwd=self._scratch,
-            start_new_session=True,
-            limit=1 << 20,
-        )
-        self._drain = asyncio.create_task(self._drain_native())
+        bwrap = bubblewrap.program()
+        bare = None if bwrap else bubblewrap.MISSING
+        if bwrap and self.level in (None, "strict"):
+            try:
+                return await self._start(None)
+            except SandboxError as error:
+                bare = f"bubblewrap does not start here: {error}"
+        if "strict" in (self.level, self.minimum):
+            raise SandboxError(f"the sandbox level 'strict' cannot be had, because {bare}")
+        await self._start(bare or "the worker was to be started without bubblewrap")
+
+    async def _start(self, bare: str | None) -> None:
+        """Start a worker, wrapped or (`bare`: for this reason) not."""
+        self._native.clear()
+        self._worker = await WorkerProcess.start(self.seed, files_of(self.documents), wrap=bare is None)
+        self._drain = asyncio.create_task(self._drain_native(self._worker.process))
         try:
             async with asyncio.timeout(START_SECONDS):
-                await self._send(self._start_frame())
+                await self._send(self._start_frame(self._worker))
                 for block in batched_documents(self.documents):
                     await self._send({"t": "documents", "items": block})
                 ready = await self._receive()
+            self._worker.started()
         except (WorkerDied, TimeoutError):
             await self.close()
             said = self._native.decode("utf-8", "replace").strip().splitlines()
@@ -90,12 +109,24 @@ class Environment:
                 f"no worker process could be started: {said[-1] if said else 'no answer'}"
             ) from None
         self.known_names = frozenset(str(name) for name in ready.get("known", ()))
+        self.sandbox = judged(ready["reached"], [*ready["layers"], *(() if bare else ("bwrap",))], bare)
+        if below(self.sandbox.level, self.level or self.minimum):
+            await self.close()
+            raise SandboxError(refusal(self.sandbox, self.level or self.minimum))
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the worker's own process on this side; None while there is none."""
+        return self._worker.pid if self._worker is not None else None
 
     async def run_cell(self, number: int, code: str, host: Host) -> CellReport:
         """Run one cell to its end; raises `WorkerDied` when the worker does not come back from it."""
-        assert self._process is not None
+        assert self._worker is not None
         self._native.clear()
-        self._watch = Watch(self._process.pid, self._scratch, self.limits, self._exited, self._hang_up)
+        worker = self._worker
+        self._watch = Watch(
+            worker.pid, worker.scratch, self.limits, self._exited, self._hang_up, kill=worker.kill
+        )
         guard = asyncio.create_task(self._watch.guard())
         calls: dict[int, OpenCall] = {}
         self._failure = None
@@ -141,16 +172,15 @@ class Environment:
 
     async def close(self) -> None:
         """End the worker and remove its scratch folder."""
-        process, self._process = self._process, None
+        worker, self._worker = self._worker, None
         self.drop_calls()
         await self.settle()
-        if process is not None:
-            await _end(process)
+        if worker is not None:
+            await worker.end()
         if self._drain is not None:
             await asyncio.gather(self._drain, return_exceptions=True)
-        if self._scratch:
-            await asyncio.to_thread(shutil.rmtree, self._scratch, True)
-            self._scratch = ""
+        if worker is not None:
+            await worker.remove_folder()
 
     def _take(self, frame: dict[str, Any], calls: dict[int, OpenCall], host: Host) -> None:
         """Handle one frame of a running cell; raises `WorkerDied("protocol")` for anything malformed."""
@@ -250,13 +280,18 @@ class Environment:
         return WorkerDied("protocol", f"the worker broke the protocol and was ended: {what}")
 
     async def _how_it_ended(self) -> str:
-        assert self._process is not None
+        assert self._worker is not None
         self._kill()
-        code = await exit_code(self._process)
+        code = await self._worker.wait()
         if code < 0:
             known = {number.value: number.name for number in signal.Signals}
             return f"the worker process was ended by signal {known.get(-code, -code)}"
         return f"the worker process exited with code {code}"
+
+    @property
+    def _process(self) -> asyncio.subprocess.Process | None:
+        """What the engine started: the worker, or what it is wrapped in."""
+        return self._worker.process if self._worker is not None else None
 
     def _exited(self) -> bool:
         return self._process is not None and self._process.returncode is not None
@@ -271,20 +306,22 @@ class Environment:
             self._process.stdout.feed_eof()
 
     def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            kill_group(self._process.pid)
+        if self._worker is not None and self._worker.exit_code() is None:
+            self._worker.kill()
 
-    async def _drain_native(self) -> None:
+    async def _drain_native(self, process: asyncio.subprocess.Process) -> None:
         """Read what C code printed; only the first part is kept."""
-        assert self._process is not None and self._process.stderr is not None
-        while block := await self._process.stderr.read(65536):
+        assert process.stderr is not None
+        while block := await process.stderr.read(65536):
             room = _NATIVE_CAP - len(self._native)
             self._native += block[:room]
 
-    def _start_frame(self) -> dict[str, Any]:
+    def _start_frame(self, worker: WorkerProcess) -> dict[str, Any]:
         return {
             "t": "start",
-            "scratch": self._scratch,
+            "scratch": worker.scratch,
+            "targets": worker.targets(),
+            "layers": layers_of(self.level),
             "seed": self.seed,
             "memory_bytes": self.limits.memory_bytes,
             "file_bytes": self.limits.scratch_bytes,
@@ -299,22 +336,29 @@ def batched_documents(documents: Sequence[dict[str, Any]]) -> Iterator[list[dict
         yield list(documents[start : start + _DOCUMENTS_PER_FRAME])
 
 
-async def exit_code(process: asyncio.subprocess.Process) -> int:
-    """Wait for the process itself. `Process.wait` also waits for its pipes, which others may hold open."""
-    while process.returncode is None:
-        await asyncio.sleep(0.002)
-    return process.returncode
+def layers_of(level: Level | None) -> Sequence[Layer]:
+    """The layers of the lock that belong to a level; None: all there are."""
+    if level == "none":
+        return ("limits",)
+    return [layer for layer in LAYERS if level != "weak" or layer != "landlock"]
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close the pipe, which ends an idle worker; kill what does not leave."""
-    if process.stdin is not None:
-        process.stdin.close()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.5):
-            await exit_code(process)
-    kill_group(process.pid)  # also what the worker may have left running
-    await exit_code(process)
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()
+def try_out() -> SandboxReport:
+    """What a worker over an empty corpus finds here. Blocks; works inside a running event loop, too.
+
+    Raises `SandboxError` when no worker can be started.
+    """
+
+    async def attempt(path: str) -> SandboxReport:
+        document = {"number": 0, "name": "", "path": path, "bytes": 0, "chars": 0}
+        facts = {"ascii": True, "sha256": hashlib.sha256().hexdigest(), "mtime_ns": os.stat(path).st_mtime_ns}
+        environment = Environment([{**document, **facts}], Limits(), 0)
+        try:
+            await environment.start()
+            assert environment.sandbox is not None
+            return environment.sandbox
+        finally:
+            await environment.close()
+
+    with tempfile.NamedTemporaryFile(prefix="rlmscope-") as nothing, ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, attempt(nothing.name)).result()

@@ -33,6 +33,7 @@ class Watch:
     limits: Limits
     exited: Callable[[], bool] = lambda: False
     on_exit: Callable[[], None] = lambda: None  # called when the process is gone but its pipe stays open
+    kill: Callable[[], None] | None = None  # ends the worker and what belongs to it; None: its process group
     clock: Callable[[], float] = time.monotonic
     reason: str | None = None
     _outstanding: int = 0
@@ -137,7 +138,10 @@ class Watch:
 
     def _kill(self) -> None:
         self._killed = True
-        kill_group(self.pid)
+        if self.kill is not None:
+            self.kill()
+        else:
+            kill_group(self.pid)
 
 
 def kill_group(pid: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.machinery
 import importlib.util
 import os
@@ -14,9 +13,13 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
+from rlm_core.errors import SandboxError
 from rlm_core.worker.channel import Channel
 from rlm_core.worker.interrupts import Interrupts
+from rlm_core.worker.lock import lock_down
+from rlm_core.worker.self_test import reachable
 from rlm_core.worker.session import Session
+from rlm_core.worker.surroundings import files_of
 
 _PR_SET_PDEATHSIG: Final = 1
 _HANG_UP_POLL_MS: Final = 1000
@@ -41,11 +44,27 @@ def boot(parent: int, reader: int, writer: int) -> Session:
     documents: list[dict[str, Any]] = []
     while len(documents) < start["documents"]:
         documents += channel.next()["items"]
-    _limit_resources(int(start["memory_bytes"]), int(start["file_bytes"]))
     os.chdir(start["scratch"])
+    found = _locked(start, documents)
     _seed(int(start["seed"]))
     sys.argv = [""]
-    return Session(channel, interrupts, start, documents)
+    return Session(channel, interrupts, {**start, **found}, documents)
+
+
+def _locked(start: dict[str, Any], documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """Lock this process in, then try what must not be possible: the layers, and what could be reached."""
+    try:
+        layers = lock_down(
+            files_of(documents),
+            [start["scratch"]],
+            memory_bytes=int(start["memory_bytes"]),
+            file_bytes=int(start["file_bytes"]),
+            layers=start["layers"],
+        )
+    except SandboxError as error:
+        os.write(2, f"{error}\n".encode("utf-8", "replace"))
+        os._exit(1)
+    return {"layers": layers, "reached": reachable(start["targets"])}
 
 
 def _die_with_parent(parent: int, reader: int) -> None:
@@ -77,23 +96,6 @@ def _exit_on_hang_up(reader: int) -> None:
     while not poll.poll(_HANG_UP_POLL_MS):
         pass
     os._exit(0)
-
-
-def _limit_resources(memory: int, file_bytes: int) -> None:
-    """Caps the kernel enforces. RLIMIT_DATA, not RLIMIT_AS: mapped corpora must not count."""
-    try:
-        import resource
-    except ImportError:  # no such limits on this system: the engine's own watch is all there is
-        return
-    wanted = {"RLIMIT_DATA": memory, "RLIMIT_FSIZE": file_bytes, "RLIMIT_CORE": 0, "RLIMIT_NOFILE": 256}
-    for name, value in wanted.items():
-        which = getattr(resource, name, None)
-        if which is None:
-            continue
-        _, hard = resource.getrlimit(which)
-        cap = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        with contextlib.suppress(ValueError, OSError):  # a system may know a limit and yet not set it
-            resource.setrlimit(which, (cap, cap))
 
 
 def _seed(seed: int) -> None:

@@ -46,6 +46,7 @@ class Session:
         self._channel = channel
         self._interrupts = interrupts
         self._process = os.getpid()
+        self._lock = {"layers": start["layers"], "reached": start["reached"]}
         self._recursion_limit = sys.getrecursionlimit()
         self._output = CappedOutput(min(int(start["output_chars"]), _MOST_OUTPUT))
         self._variables = VariableTable()
@@ -73,7 +74,7 @@ class Session:
         """Announce the worker, then run cells until the engine closes the pipe."""
         self._mend()
         known = sorted(name for name in self._namespace if not name.startswith("__"))
-        self._channel.send([{"t": "ready", "known": known}])
+        self._channel.send([{"t": "ready", "known": known, **self._lock}])
         while True:
             frame = self._channel.next()
             if frame["t"] == "cell":

@@ -246,7 +246,14 @@ def test_a_batch_too_large_as_a_whole_keeps_what_fits() -> None:
     assert large == sorted(large) and large.count(False) == 14
 
 
-def test_another_process_cannot_make_sub_calls(shared: Worker) -> None:
+@pytest.fixture(scope="module")
+def unlocked() -> Iterator[Worker]:
+    """Where forks are possible."""
+    with Worker(level="none") as worker:
+        yield worker
+
+
+def test_another_process_cannot_make_sub_calls(unlocked: Worker) -> None:
     code = (
         "import os\nread, write = os.pipe()\n"
         "if (pid := os.fork()) == 0:\n"
@@ -255,16 +262,16 @@ def test_another_process_cannot_make_sub_calls(shared: Worker) -> None:
         "    os._exit(0)\n"
         "os.close(write)\nprint(os.read(read, 200).decode())\nos.waitpid(pid, 0)"
     )
-    assert "not from another process" in shared.out(code)
-    assert shared.out("print(llm_query('x'))") == "x"
+    assert "not from another process" in unlocked.out(code)
+    assert unlocked.out("print(llm_query('x'))") == "x"
 
 
-def test_a_fork_that_runs_on_does_not_answer_for_its_worker(shared: Worker) -> None:
-    report = shared.run(
+def test_a_fork_that_runs_on_does_not_answer_for_its_worker(unlocked: Worker) -> None:
+    report = unlocked.run(
         "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('once')\nforked = True"
     )
     assert report.stdout == "once\n"
-    assert shared.out("print(forked, llm_query('x'))") == "True x"
+    assert unlocked.out("print(forked, llm_query('x'))") == "True x"
 
 
 def test_pipes_a_cell_made_non_blocking_work_again(shared: Worker) -> None:

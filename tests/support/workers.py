@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from rlm_core.corpus import Corpus
 from rlm_core.environment import Environment
 from rlm_core.limits import Limits
+from rlm_core.sandbox import Level
 from rlm_core.values import from_form
 from rlm_core.wire import CellReport, OpenCall, Part, Slot
 
@@ -59,13 +60,14 @@ class Worker:
         host: Host | None = None,
         texts: dict[str, str] | None = None,
         seed: int = 5,
+        level: Level | None = None,
         **limits: Any,
     ) -> None:
         limits = {"cell_seconds": 30.0, "cell_cpu_seconds": 30.0, "memory_bytes": 1 << 30, **limits}
         self.host = host or Host()
         self._folder = tempfile.TemporaryDirectory(prefix="rlmscope-test-")
         corpus = Corpus.from_texts(texts or TEXTS, Path(self._folder.name))
-        self.environment = Environment(corpus.worker_documents(), Limits(**limits), seed)
+        self.environment = Environment(corpus.worker_documents(), Limits(**limits), seed, level=level)
         self._runner = asyncio.Runner()
         self._number = 0
 
