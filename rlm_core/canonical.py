@@ -18,10 +18,9 @@ from tempfile import mkstemp
 from typing import BinaryIO, Final
 
 from rlm_core.errors import CorpusError
+from rlm_core.texts.positions import CONTINUATION, STEP, count_starts
 
-STEP: Final = 1 << 16  # bytes between two checkpoints
 TEXTS: Final = "texts"  # the folder, inside a corpus, of texts that are not referenced in place
-_CONTINUATION: Final = bytes(range(0x80, 0xC0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +124,13 @@ def checkpoint_count(chars: int, size: int) -> int:
     return -(-size // STEP) if needs_checkpoints(chars, size) else 0
 
 
-def count_starts(block: bytes) -> int:
-    """How many characters start in these UTF-8 bytes."""
-    return len(block) if block.isascii() else len(block.translate(None, _CONTINUATION))
-
-
 def byte_offset(file: BinaryIO, checkpoints: Sequence[int], char: int) -> int:
     """Where character number `char` starts, in bytes; `checkpoints` is empty for at most 64 KB."""
     nearest = bisect_right(checkpoints, char) - 1 if checkpoints else 0
     base = nearest * STEP
     file.seek(base)
     piece = file.read(STEP + 4)
-    lead = next((i for i, byte in enumerate(piece[:4]) if byte not in _CONTINUATION), len(piece[:4]))
+    lead = next((i for i, byte in enumerate(piece[:4]) if byte not in CONTINUATION), len(piece[:4]))
     before = char - (checkpoints[nearest] if checkpoints else 0)
     # "ignore" drops at most the character that the end of the piece cuts in two
     return base + lead + len(piece[lead:].decode("utf-8", "ignore")[:before].encode("utf-8"))

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from rlm_core import frames, values
 from rlm_core.sub_call_error import SubCallError
-from rlm_core.texts import parts_of
+from rlm_core.texts import parts_of, take_touched
 from rlm_core.worker.channel import Channel
 
 _FRAME_FILL: Final = frames.MAX_FRAME // 2
@@ -139,6 +139,8 @@ class _Calls:
         if not slots:
             return []
         head = {"t": "open", "op": op, "n": len(slots), "batch": batch, "line": _line(), **options}
+        if touched := take_touched():  # where the engine looks first for what the prompts quote
+            head["touched"] = touched
 
         def messages(call: int) -> Iterator[dict[str, Any]]:
             yield {**head, "id": call}

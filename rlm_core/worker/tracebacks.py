@@ -17,6 +17,10 @@ def traceback_text(error: BaseException) -> str:
     told = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
     _trim(told)
     text = "".join(told.format())
+    if "MappedText" in text or "Documents" in text:
+        from rlm_core.texts.re_functions import refused
+
+        text += refused(text)
     half = _MAX_CHARS // 2
     return text if len(text) <= _MAX_CHARS else f"{text[:half]}\n[...]\n{text[-half:]}"
 

@@ -8,7 +8,7 @@ import types
 import weakref
 from typing import Any, Final
 
-from rlm_core.texts import Text
+from rlm_core.texts import MappedText, Passage, Text
 
 _SIMPLE: Final = (str, bytes, int, float, bool, type(None))
 _CONTAINERS: Final = (list, tuple, set, frozenset, dict)
@@ -69,7 +69,7 @@ def describe(name: str, value: Any, digest: str | None, change: str) -> dict[str
     """One row of the table."""
     kind = type(value)
     row: dict[str, Any] = {"name": name, "type": type_name(value), "change": change, "hash": digest}
-    base = next((base for base in (str, bytes, *_CONTAINERS) if issubclass(kind, base)), None)
+    base = next((base for base in (str, bytes, *_CONTAINERS, MappedText) if issubclass(kind, base)), None)
     if base is not None:
         row["size"] = base.__len__(value)
     if base is str:
@@ -102,7 +102,7 @@ def _feed(digest: Any, value: Any, budget: list[int], depth: int) -> bool:
     budget[0] -= 1
     if budget[0] < 0 or depth > 20:
         return False
-    if kind in (str, Text):  # no other subclass: its repr would run code in a preview
+    if kind in (str, Text, Passage):  # no other subclass: its repr would run code in a preview
         if str.__len__(value) > budget[1]:
             return False
         return _feed_data(digest, b"s", str.__len__(value), _utf8(value), budget)

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_core import texts
 from rlm_core.corpus import Corpus
-from rlm_core.texts import Documents, Text, build_context, parts_of
+from rlm_core.texts import Documents, Text, build_context, files, parts_of
+from rlm_core.texts.files import Source, Store
 
 ROOT = Path(__file__).parents[2]
 BODY = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -206,7 +206,7 @@ def test_in_says_what_to_use(documents: Documents) -> None:
 
 
 def test_the_repr_is_short_and_reads_nothing(documents: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(texts, "open_text", None)
+    monkeypatch.setattr(files, "open_text", None)
     chars = sum(map(len, CONTRACTS.values()))
     expected = f"<3 documents, {chars} characters: contracts/one.txt, contracts/two.txt, notes.md>"
     assert repr(documents) == str(documents) == f"{documents}" == expected
@@ -250,19 +250,19 @@ def test_texts_are_read_once_and_the_least_used_ones_leave(
     documents: Documents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    real = texts.open_text
+    real = files.open_text
 
     def counted(path: str, *rest: Any) -> Any:
         opened.append(path)
         return real(path, *rest)
 
-    monkeypatch.setattr(texts, "open_text", counted)
+    monkeypatch.setattr(files, "open_text", counted)
     assert documents[0] is documents[0]
     assert len(opened) == 1
     list(documents)
     assert len(opened) == 3
     corpus = Corpus.from_texts(["a" * 60, "b" * 60, "c" * 60], tmp_path)
-    small = Documents([texts._Source(facts) for facts in corpus.worker_documents()], texts._Shelf(120))
+    small = Documents([Source(facts) for facts in corpus.worker_documents()], Store(180, 120))
     opened.clear()
     for number in (0, 1, 0, 2, 0, 1):
         small[number]
