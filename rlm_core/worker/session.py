@@ -55,6 +55,10 @@ class Session:
         self._namespace = self._main.__dict__
         sys.modules["__main__"] = self._main
         context, sequence = build_context(documents)
+        if sequence.are_mapped:
+            from rlm_core.texts import re_functions
+
+            re_functions.install()
         self._fixed = {
             "__name__": "__main__",
             "__builtins__": builtins,
