@@ -73,8 +73,8 @@ def _read(task: dict[str, Any]) -> dict[str, Any]:
         if error.errno in _FULL:
             raise
         if error.errno == errno.EFBIG:
-            size = task["file_bytes"] >> 30
-            return {"unreadable": f"holds more than {size} GB: split it and add the parts"}
+            size = task["file_bytes"] >> 20
+            return {"unreadable": f"holds more than {size:,} MB: split it and add the parts"}
         return {"failed": _name_of(error)}
     except Exception as error:
         return {"failed": _name_of(error)}
