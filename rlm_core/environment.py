@@ -73,8 +73,8 @@ class Environment:
     _failure: Exception | None = None
     _weight: int = 0  # of the slots of all calls that are not answered yet
 
-    async def start(self) -> None:
-        """Start a worker in a fresh scratch folder.
+    async def start(self) -> SandboxReport:
+        """Start a worker in a fresh scratch folder; how far it is locked in.
 
         Raises `SandboxError` when none can be had, or none that is locked in as far as asked.
         """
@@ -88,9 +88,9 @@ class Environment:
                 bare = f"bubblewrap does not start here: {error}"
         if "strict" in (self.level, self.minimum):
             raise SandboxError(f"the sandbox level 'strict' cannot be had, because {bare}")
-        await self._start(bare or "the worker was to be started without bubblewrap")
+        return await self._start(bare or "the worker was to be started without bubblewrap")
 
-    async def _start(self, bare: str | None) -> None:
+    async def _start(self, bare: str | None) -> SandboxReport:
         """Start a worker, wrapped or (`bare`: for this reason) not."""
         self._native.clear()
         self._worker = await WorkerProcess.start(self.seed, files_of(self.documents), wrap=bare is None)
@@ -102,6 +102,9 @@ class Environment:
                     await self._send({"t": "documents", "items": block})
                 ready = await self._receive()
             self._worker.started()
+        except SandboxError:
+            await self.close()
+            raise
         except (WorkerDied, TimeoutError):
             await self.close()
             said = self._native.decode("utf-8", "replace").strip().splitlines()
@@ -113,6 +116,7 @@ class Environment:
         if below(self.sandbox.level, self.level or self.minimum):
             await self.close()
             raise SandboxError(refusal(self.sandbox, self.level or self.minimum))
+        return self.sandbox
 
     @property
     def pid(self) -> int | None:
@@ -354,9 +358,7 @@ def try_out() -> SandboxReport:
         facts = {"ascii": True, "sha256": hashlib.sha256().hexdigest(), "mtime_ns": os.stat(path).st_mtime_ns}
         environment = Environment([{**document, **facts}], Limits(), 0)
         try:
-            await environment.start()
-            assert environment.sandbox is not None
-            return environment.sandbox
+            return await environment.start()
         finally:
             await environment.close()
 

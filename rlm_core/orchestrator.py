@@ -13,11 +13,12 @@ from rlm_core.cells import Extraction, extract
 from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome, judge, partial
 from rlm_core.environment import Environment
-from rlm_core.errors import LimitReached, ModelError
+from rlm_core.errors import LimitReached, ModelError, SandboxError
 from rlm_core.lm_handler import Completion, Message
 from rlm_core.prompts import cell_output, final_request, opening
 from rlm_core.root_calls import RootCalls
 from rlm_core.run_state import RunState
+from rlm_core.sandbox import SandboxReport
 from rlm_core.sub_calls import CellScope, Reply, SubCalls
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview
 from rlm_core.values import as_text
@@ -59,6 +60,8 @@ class Orchestrator:
                 raise
         except ModelError as error:
             outcome = Outcome("error", error=f"the root model gave no usable reply ({error.kind}): {error}")
+        except SandboxError as error:
+            outcome = Outcome("error", error=str(error))
         finally:
             outcome.best_partial = self._partial
             outcome.iterations = self._iterations
@@ -70,7 +73,9 @@ class Orchestrator:
     async def _within_time(self, span: RunSpan, stack: contextlib.AsyncExitStack) -> Outcome:
         """The loop under the run's wall-clock limit; past a limit one extra root call may still answer."""
         seconds = self.state.limits.max_seconds if self.depth == 0 else None
-        environment = Environment(self.corpus.worker_documents(), self.state.limits, self.state.seed)
+        environment = Environment(
+            self.corpus.worker_documents(), self.state.limits, self.state.seed, minimum=self.state.minimum
+        )
         stack.push_async_callback(environment.close)
         host = SubCalls(self.state, self.corpus, self.path, self.depth, self._run_child)
         cells = CellRuns(self.state, environment, host, self.path, self.depth, len(self.corpus.documents))
@@ -78,7 +83,7 @@ class Orchestrator:
         reason: Any
         try:
             async with asyncio.timeout(seconds):
-                await environment.start()
+                self._locked(span, await environment.start())
                 outcome = await self._loop(span, cells, root)
                 if outcome is not None:
                     return outcome
@@ -89,6 +94,11 @@ class Orchestrator:
             reason, why = "budget", f"The budget is used up: {limit}."
         await environment.close()
         return await self._force(span, root, reason, why)
+
+    def _locked(self, span: RunSpan, found: SandboxReport) -> None:
+        """Record how far the worker is locked in."""
+        span.set({sc.SANDBOX: found.level, sc.SANDBOX_LAYERS: as_json(found.layers)})
+        self.state.locked(found)
 
     async def _loop(self, span: RunSpan, cells: CellRuns, root: RootCalls) -> Outcome | None:
         """Turns until an answer; None when the turns are used up. Raises `LimitReached` and `ModelError`."""

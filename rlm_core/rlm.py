@@ -33,7 +33,7 @@ from rlm_core.progress import Watcher
 from rlm_core.prompts import PROMPTS_VERSION
 from rlm_core.retries import RetryPolicy
 from rlm_core.run_state import RunState
-from rlm_core.sandbox import require
+from rlm_core.sandbox import checked_level, default_minimum, require
 from rlm_core.telemetry import Recorder, as_json
 
 T = TypeVar("T")
@@ -45,9 +45,9 @@ class RLM:
     """A recursive language model: a root model that writes cells, a sub-model that reads.
 
     `root` and `sub` are LiteLLM model ids or `demo/root`, `demo/sub`. `handler` replaces the routing by model
-    id (tests, replay). `sandbox` is the least level a worker must have. `corpora` is the folder in which
-    texts given directly are kept; by default a temporary one. Raises `ConfigError` or `SandboxError` for
-    settings that cannot work.
+    id (tests, replay). `sandbox` is the least level a worker must have (None: the default of the system); it
+    is always locked in as far as the machine can. `corpora` is the folder in which texts given directly are
+    kept; by default a temporary one. Raises `ConfigError` or `SandboxError` for settings that cannot work.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RLM:
         *,
         limits: Limits | None = None,
         seed: int = 0,
-        sandbox: str = "none",
+        sandbox: str | None = None,
         handler: LMHandler | None = None,
         fault_rate: float = 0.0,
         fault_seed: int = 0,
@@ -70,7 +70,8 @@ class RLM:
         self.root, self.sub = root, sub
         self.limits = limits or Limits()
         self._check()
-        self.sandbox = require(sandbox).level
+        self._minimum = checked_level(sandbox or default_minimum())
+        self.sandbox = require(self._minimum).level
         self.seed = seed
         self._faults = (fault_rate, fault_seed)
         self._handler = handler or make_handler(
@@ -187,6 +188,7 @@ class RLM:
             seed=self.seed,
             scratch=scratch / "children",
             sandbox=self.sandbox,
+            minimum=self._minimum,
             policy=self._retries,
             rng=random.Random(f"{self.seed}/{run_id}"),
         )

@@ -13,6 +13,7 @@ from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
 from rlm_core.progress import Progress, Watcher
 from rlm_core.retries import RetryPolicy
+from rlm_core.sandbox import MEANING, Level, SandboxReport, below
 from rlm_core.source_ranges import SourceRanges
 from rlm_core.telemetry import Recorder
 
@@ -53,7 +54,8 @@ class RunState:
     ledger: Ledger
     seed: int
     scratch: Path  # corpora of child runs
-    sandbox: str = "none"
+    sandbox: Level = "none"  # the lowest level any worker of the run had; expected, until one has started
+    minimum: Level = "none"  # the lowest that is accepted
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     rng: random.Random = field(default_factory=random.Random)
     progress: Progress = field(default_factory=Progress)
@@ -71,6 +73,14 @@ class RunState:
         )
         self.progress.run_id = self.run_id
         self.progress.max_iterations = self.limits.max_iterations
+
+    def locked(self, found: SandboxReport) -> None:
+        """A worker has started; whoever asked is told once when generated code is not kept from the files."""
+        if below(found.level, self.sandbox):
+            self.sandbox = found.level
+        notice = f"sandbox level {found.level}: {MEANING[found.level]}"
+        if below(found.level, "standard") and notice not in self.notices:
+            self.notices.append(notice)
 
     def tell(self) -> None:
         """Show the progress to the watcher."""

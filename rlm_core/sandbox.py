@@ -29,6 +29,12 @@ MEANING: Final[dict[Level, str]] = {
     "strict": "no network, no new processes, and nothing to be seen but the corpus, the libraries and its "
     "own scratch folder",
 }
+IN_SHORT: Final[dict[Level, str]] = {
+    "none": "nothing is kept from generated code",
+    "weak": "no network, but files are open",
+    "standard": "no network, no files of yours",
+    "strict": "no network, nothing of yours is visible",
+}
 # What must be out of reach at a level, beside what must be at the levels below it.
 _CLOSED: Final[dict[Level, frozenset[str]]] = {
     "weak": frozenset({"network", "processes", "signals"}),
@@ -49,7 +55,7 @@ class SandboxReport:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The best level of this machine, what it means and why it is not higher, and its layers."""
+    """The best level of this machine, what it means, its layers and, as a clause, why it is not higher."""
 
     level: Level
     detail: str
@@ -82,6 +88,12 @@ def _why_not(higher: Level, reached: list[str], layers: Sequence[str], bare: str
     return f"a worker could still reach: {', '.join(reached)}"
 
 
+def level_words(level: str | None) -> str:
+    """A recorded level with its meaning in short, for people; "unknown" for None."""
+    meaning = {str(known): words for known, words in IN_SHORT.items()}.get(level or "")
+    return f"{level} ({meaning})" if meaning else level or "unknown"
+
+
 def below(level: Level, minimum: Level) -> bool:
     """Whether a level promises less than another one."""
     return LEVELS.index(level) < LEVELS.index(minimum)
@@ -109,8 +121,7 @@ def probe() -> Probe:
     from rlm_core.environment import try_out
 
     found = try_out()
-    why = f" ({found.why})" if found.why else ""
-    return Probe(found.level, MEANING[found.level] + why, found.layers, found.why)
+    return Probe(found.level, MEANING[found.level], found.layers, found.why)
 
 
 def require(minimum: str) -> Probe:

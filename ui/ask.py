@@ -31,7 +31,9 @@ _COUNT = click.IntRange(min=1)
 @click.option("--concurrency", type=_COUNT, metavar="N", help="Calls in flight, at most [default: 32].")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of the cells.")
 @click.option(
-    "--sandbox", type=click.Choice(("none", "weak", "standard", "strict")), help="Lowest level to accept."
+    "--sandbox",
+    type=click.Choice(("none", "weak", "standard", "strict")),
+    help="Lowest level to accept [default: standard, where there is a lock].",
 )
 @click.option("--fault-rate", type=Number(0, 1), default=0.0, metavar="R", help="Faults of the demo model.")
 @click.option("--fault-seed", type=int, default=0, metavar="N", help="Which calls the faults strike.")

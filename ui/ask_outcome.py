@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rlm_core.answer import Answer
+from rlm_core.sandbox import level_words
 from ui.figures import counted, duration, money, tokens
 from ui.models_config import DEMO_WORDS, Models
 from ui.visible import block, line
@@ -117,6 +118,6 @@ class Outcome:
             f"tokens {tokens(answer.tokens)}",
             f"cost {money(answer.cost_usd, answer.cost_status)}",
             duration(answer.seconds),
-            f"sandbox {answer.sandbox}",
+            f"sandbox {level_words(answer.sandbox)}",
         )
         return line(" · ".join(parts))

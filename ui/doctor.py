@@ -152,12 +152,13 @@ def _disk(home: Home) -> Check:
 
 
 def _sandbox() -> Check:
-    from rlm_core.sandbox import probe
+    from rlm_core.sandbox import below, probe
 
     found = probe()
-    locked = found.level != "none"
-    hint = None if locked else "ask only over documents you trust, or run rlmscope inside a container"
-    return Check("sandbox", True if locked else None, f"level {found.level}: {found.detail}", hint)
+    locked = not below(found.level, "standard")
+    layers = f" [{', '.join(found.layers)}]" if found.layers else ""
+    hint = f"not higher, because {found.why}" if found.why else None
+    return Check("sandbox", True if locked else None, f"level {found.level}: {found.detail}{layers}", hint)
 
 
 def _models() -> Check:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import sys
 import threading
 from collections.abc import Collection, Sequence
@@ -28,9 +27,10 @@ _MOST_STACK: Final = 8 << 20
 def untested() -> str | None:
     """Why this system has no lock, as a clause; None where it has one."""
     if sys.platform != "linux":
-        return f"the lock was never run on {platform.system() or sys.platform}"
-    if platform.machine() != "x86_64" or sys.maxsize < 1 << 32:
-        return f"the lock was never run on {platform.machine()} processors"
+        return f"untested: the lock was never run on {sys.platform}"
+    machine = os.uname().machine
+    if machine != "x86_64" or sys.maxsize < 1 << 32:
+        return f"untested: the lock was never run on {machine} processors"
     return None
 
 

@@ -16,6 +16,7 @@ from rlm_core import RLM, FunctionLMHandler, Limits, ModelError, Request, Usage
 from rlm_core import semconv as sc
 from rlm_core.errors import ConfigError, InputError, SandboxError
 from rlm_core.progress import Progress
+from rlm_core.sandbox import probe
 from tests.support.scripted import FAST, Script, cell, completion, play, run
 from traces.home import Home
 from traces.reading import load_run, span_detail
@@ -117,7 +118,8 @@ def test_the_run_span_says_what_replay_will_need(recorded: Recorded) -> None:
     assert json.loads(facts[sc.SEEDS])["python_hash"] == 7
     assert json.loads(facts[sc.LIMITS])["max_iterations"] == 30
     assert json.loads(facts[sc.VERSIONS])["rlmscope"]
-    assert facts[sc.SANDBOX] == "none" and facts[sc.PROMPTS_VERSION]
+    assert facts[sc.SANDBOX] == probe().level and facts[sc.PROMPTS_VERSION]
+    assert json.loads(facts[sc.SANDBOX_LAYERS]) == list(probe().layers)
     assert facts[sc.ANSWER_VIA] == "FINAL"
     manifest = json.loads(view.payload(facts[sc.CORPUS + ".sha256"]))
     assert manifest["documents"][0]["sha256"]
@@ -441,8 +443,8 @@ def test_parents_waiting_for_children_never_hold_a_place() -> None:
 def test_bad_settings_are_one_sentence() -> None:
     with pytest.raises(ConfigError, match="max_iterations must be at least 1"):
         RLM(limits=Limits(max_iterations=0))
-    with pytest.raises(SandboxError, match="below the asked minimum 'standard'"):
-        RLM(sandbox="standard")
+    with pytest.raises(SandboxError, match="unknown sandbox level 'total'"):
+        RLM(sandbox="total")
     with RLM() as rlm, pytest.raises(InputError, match="the question is empty"):
         rlm.ask("  ", "corpus")
 

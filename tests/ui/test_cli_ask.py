@@ -193,7 +193,6 @@ def test_files_that_cannot_be_read_are_named_and_the_rest_goes_on(
         ("--root", "two words"),
         ("--root", "demo/unknown"),
         ("--sub", "http://server/model"),
-        ("--sandbox", "strict"),
     ],
 )
 def test_bad_options(options: tuple[str, str], call: Callable[..., Any], tickets: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 import streamlit as st
 
+from rlm_core.sandbox import level_words
 from traces.reading import RunView
 from traces.summing import spend_of
 from ui.figures import counted, duration, money, tokens
@@ -87,7 +88,7 @@ def _facts(view: RunView) -> None:
         fact("Cost", cost_words(run) + _shares(view))
         fact("Time", duration(_elapsed(view)))
         fact("Started", run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown")
-        fact("Sandbox", run.sandbox or "unknown")
+        fact("Sandbox", level_words(run.sandbox))
 
 
 def _elapsed(view: RunView) -> float:
