@@ -178,7 +178,7 @@ class FileReader:
 
     def _members(self, source: _Source, kind: Kind, result: Result, budget: _Budget) -> list[Taken | Problem]:
         """What the contained files become, read under names below that of the container."""
-        if result.attached and source.depth >= MOST_DEPTH:
+        if result.attached and not kind.is_stream and source.depth >= MOST_DEPTH:
             count = len(result.attached)
             return [Problem(source.shown, f"{count:,} files in it, too deep inside others: not read")]
         budget.members -= len(result.attached)
@@ -212,7 +212,7 @@ def _problem(source: _Source, error: Unreadable | OSError) -> Problem:
 def _refuse_deep(source: _Source, kind: Kind) -> None:
     if kind.is_stream and source.in_stream:
         raise Unreadable(f"{kind.title} in a compressed file: unpack it and add what is in it")
-    if kind.is_archive and source.depth >= MOST_DEPTH:
+    if kind.is_archive and not kind.is_stream and source.depth >= MOST_DEPTH:
         raise Unreadable(f"{kind.title} inside {MOST_DEPTH} others: unpack it and add the folder")
 
 
