@@ -49,7 +49,7 @@ class Prompt:
     @classmethod
     def of(cls, corpus: Corpus, slot: Slot) -> Prompt:
         """The prompt of a slot as it is sent; texts that are too short to be searched for are left out."""
-        between: list[Part] = ["\n\n"] if slot.prompt and slot.snippet else []
+        between: list[Part] = ["\n\n"] if _has_text(slot.prompt) and _has_text(slot.snippet) else []
         parts: list[str | Range] = []
         try:
             for part in _merged([*slot.prompt, *between, *slot.snippet]):
@@ -95,6 +95,10 @@ class Prompt:
         if why is not None:
             value["why"] = why
         return as_json(value)
+
+
+def _has_text(parts: list[Part]) -> bool:
+    return any(part if isinstance(part, str) else part[2] > part[1] for part in parts)
 
 
 def _merged(parts: list[Part]) -> list[Part]:

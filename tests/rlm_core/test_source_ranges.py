@@ -1,0 +1,391 @@
+"""Source ranges of sub-calls, through real workers: what code did with the text, and where it came from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from rlm_core import RLM, FunctionLMHandler, Limits, Request, source_ranges
+from rlm_core import semconv as sc
+from rlm_core.corpus import Corpus
+from rlm_core.corpus_search import CorpusSearch
+from tests.support.scripted import Script, cell, run
+from traces.home import Home
+from traces.reading import SpoolRun, load_run
+from traces.recording import open_recording
+from traces.upkeep import rebuild
+
+REPORT = """Annual report of the harbour authority
+The northern quay handled 4,812 containers in March, more than in any month before.
+\tRepairs of the second crane were finished late, in the third week of April.
+
+Ships from Bergen waited eleven hours on average; ships from Porto waited nine.
+    The dredging contract was extended by two years without a new tender.
+Contact: Ines Duarte, harbour master, building seven, second floor.
+"""
+LETTERS = """Überraschend viele Gäste fragten nach dem großen Leuchtturm an der Nordküste.
+O cão do faroleiro não gosta de dias com nevoeiro, diz a família inteira.
+Наш корабль пришёл в гавань поздно ночью, когда все уже спали крепко.
+"""
+TABLE = "".join(
+    f"{name},{city},{amount}\n"
+    for name, city, amount in [
+        ("name of the customer", "city", "amount"),
+        ("Aurélie Montgolfier", "Lyon-Villeurbanne", "1200.50"),
+        ("Bartholomew Oyelaran", "Port Harcourt", "87.00"),
+        ("Ekaterina Wolkowska", "Nizhny Novgorod", "430.75"),
+    ]
+)
+RECORDS = json.dumps(
+    {
+        "title": "Minutes of the board meeting",
+        "body": 'They said "no" twice.\nThe motion about the lighthouse failed.',
+    }
+)
+DOCUMENTS = {"report.txt": REPORT, "letters.txt": LETTERS, "table.csv": TABLE, "records.json": RECORDS}
+SETUP = """
+import base64, csv, io, json, re, string, textwrap
+report, letters, table = context["report.txt"], context["letters.txt"], context["table.csv"]
+lines = report.splitlines()
+line = lines[1]
+"""
+HEAD, QUAY, CRANE, _, SHIPS, DREDGING, CONTACT = REPORT.splitlines()
+GUESTS, DOG, SHIP = LETTERS.splitlines()
+
+
+@dataclass(frozen=True)
+class Idiom:
+    """What a cell asks with, and the passages of the corpus that stand in it, in order."""
+
+    name: str
+    prompt: str
+    passages: list[str]
+    how: str = "located"
+    snippet: str = "''"
+
+
+IDIOMS = [
+    Idiom("plain slice", "report[39:122]", [QUAY], "reference"),
+    Idiom("slice of a slice", "report[10:][29:][:83]", [QUAY], "reference"),
+    Idiom("f-string", "f'<<{line}>>?'", [QUAY]),
+    Idiom("percent", "'Look: %s!' % line", [QUAY]),
+    Idiom("str.format", "'Look: {}! {x}'.format(lines[4], x=lines[6])", [SHIPS, CONTACT]),
+    Idiom("join", "' / '.join(lines)", [HEAD, QUAY, CRANE, SHIPS, DREDGING, CONTACT]),
+    Idiom("join back", "'<<' + '\\n'.join(lines[1:5]) + '>>'", ["\n".join((QUAY, CRANE, "", SHIPS))]),
+    Idiom("concatenation", "'A ' + line + ' B ' + lines[4]", [QUAY, SHIPS]),
+    Idiom(
+        "re.findall",
+        "'|'.join(re.findall(r'hours[^;]*|ships from [^.]*', report))",
+        ["hours on average", "ships from Porto waited nine"],
+    ),
+    Idiom(
+        "re.sub",
+        "re.sub(r'[\\d,]+ cont', 'MANY cont', line)",
+        ["The northern quay handled ", " containers in March, more than in any month before."],
+    ),
+    Idiom("re.split", "'#'.join(re.split(r'; ', lines[4]))", SHIPS.split("; ")),
+    Idiom("json.dumps", "json.dumps({'text': report})", [HEAD, QUAY, CRANE[1:], SHIPS, DREDGING, CONTACT]),
+    Idiom("json.dumps of non-ASCII", "json.dumps(lines[1] + letters[:17])", [QUAY, GUESTS[1:17]]),
+    Idiom(
+        "json.loads",
+        "json.loads(context['records.json'])['body']",
+        ["The motion about the lighthouse failed."],
+    ),
+    Idiom(
+        "textwrap.fill",
+        "textwrap.fill(line, 45)",
+        ["The northern quay handled 4,812 containers in", "March, more than in any month before."],
+    ),
+    Idiom("textwrap.dedent", "textwrap.dedent(lines[5])", [DREDGING.strip()]),
+    Idiom("loop over lines", "'\\n'.join('- ' + s for s in lines if 'of' in s)", [HEAD + "\n", CRANE]),
+    Idiom("words", "' '.join(line.split())", [QUAY]),
+    Idiom(
+        "csv row",
+        "' | '.join(list(csv.reader(io.StringIO(table)))[1])",
+        ["Aurélie Montgolfier", "Lyon-Villeurbanne"],
+    ),
+    Idiom("dict lookup", "{s.split(':')[0]: s for s in lines}['Contact'] + '?'", [CONTACT]),
+    Idiom("sorted set", "' * '.join(sorted(set(lines[4:])))", [DREDGING, CONTACT, SHIPS]),
+    Idiom("replace", "line.replace('March', 'May')", QUAY.split("rch")),
+    Idiom(
+        "translate",
+        "line.translate(str.maketrans('', '', '0123456789,'))",
+        ["The northern quay handled ", " containers in March", " more than in any month before."],
+    ),
+    Idiom("string.Template", "string.Template('<<$t>>').substitute(t=lines[6])", [CONTACT]),
+    Idiom(
+        "pandas cell",
+        "__import__('pandas').read_csv(io.StringIO(table)).iloc[1, 0]",
+        ["Bartholomew Oyelaran"],
+    ),
+    Idiom("repr of a list", "repr([line, lines[6]])", [QUAY, CONTACT]),
+    Idiom("bytes and back", "letters.encode().decode()", [LETTERS]),
+    Idiom("non-ASCII", "f'¿{letters.splitlines()[1]}? {letters.splitlines()[2]}'", [DOG, SHIP]),
+    Idiom("half a word", "'ü' + letters[2:60] + 'ö'", [LETTERS[2:60]]),
+    Idiom("place and built text", "f'Compare <<{line}>> with'", [QUAY, HEAD], snippet="report[:38]"),
+    Idiom("places only", "'Short: '", [HEAD, SHIPS], "reference", snippet="[report[:38], lines[4]]"),
+    Idiom("upper", "report.upper()", [], "none"),
+    Idiom("reversed", "line[::-1]", [], "none"),
+    Idiom("spaced", "' '.join(line)", [], "none"),
+    Idiom("number", "'How many? ' + str(int('4,812'.replace(',', '')))", [], "none"),
+    Idiom("base64", "base64.b64encode(report.encode()).decode()", [], "none"),
+    Idiom("too short", "'<' + line[:15] + '>'", [], "none"),
+    Idiom(
+        "a question of its own", "'What is the capital of the country in question, in one word?'", [], "none"
+    ),
+]
+
+
+@dataclass
+class Recorded:
+    """Runs with a record in a home folder."""
+
+    home: Home
+    run_id: str = "20260101T000000-0000000a"
+
+    def play(self, *replies: Any, corpus: Any, sub: Any = lambda _: "ok", **limits: Any) -> Any:
+        """Run cells (or what a callable does before it gives one), the last of which ends the run.
+
+        Returns the recorded run.
+        """
+        script = Script([reply if callable(reply) else cell(reply) for reply in replies], sub)
+        with open_recording(self.home, self.run_id, {}) as recording:
+            options = {"recorder": recording.recorder, "run_id": self.run_id, "sandbox": "none"}
+            answer = run(script, corpus, limits=Limits(**limits), **options)
+        assert answer.stop_reason == "final" and recording.problems == 0, answer
+        return load_run(self.home, self.run_id)
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        """The records of one kind in the spool, in order."""
+        lines = self.home.spool_file(self.run_id).read_text("utf-8").splitlines()
+        return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    home = Home(tmp_path / "home")
+    home.create()
+    return Recorded(home)
+
+
+def sources(view: Any) -> list[dict[str, Any]]:
+    """The source ranges of all sub-calls, in order."""
+    calls = [span for span in view.spans if span.kind == "sub_call"]
+    return [json.loads(call.attributes[sc.SOURCE_RANGES]) for call in calls]
+
+
+def passages(view: Any, documents: Any) -> list[list[str]]:
+    """What the ranges of all sub-calls name, call by call: pieces of the very prompt, in its order."""
+    raw = [document.encode() for document in documents]
+    calls = [span for span in view.spans if span.kind == "sub_call"]
+    texts = []
+    for call, value in zip(calls, sources(view), strict=True):
+        texts.append([raw[number][start:end].decode() for number, start, end in value["ranges"]])
+        at, prompt = 0, view.payload(call.attributes[sc.PROMPT + ".sha256"])
+        for text in texts[-1]:
+            at = prompt.index(text, at) + len(text)
+    return texts
+
+
+def test_every_idiom_that_keeps_text_gives_its_exact_passages_and_no_other_does(recorded: Recorded) -> None:
+    cells = [f"r = llm_query({idiom.prompt}, {idiom.snippet})" for idiom in IDIOMS]
+    view = recorded.play(SETUP, *cells, "FINAL(1)", corpus=DOCUMENTS, max_iterations=len(cells) + 2)
+    found = dict(zip((idiom.name for idiom in IDIOMS), passages(view, DOCUMENTS.values()), strict=True))
+    assert found == {idiom.name: idiom.passages for idiom in IDIOMS}
+    assert [value["how"] for value in sources(view)] == [idiom.how for idiom in IDIOMS]
+    for value in sources(view):
+        assert value["places"] == [None] * len(value["ranges"]) and "why" not in value
+        assert value.get("also", []) == [0] * len(value["ranges"]) * (value["how"] == "located")
+
+
+def quotes(number: int = 0) -> str:
+    """A cell that asks about a line it has built into a prompt."""
+    return f"{SETUP}\nr{number} = llm_query(f'<<{{line}}>> {number}')"
+
+
+QUOTED = {"how": "located", "ranges": [[0, 39, 122]], "places": [None], "also": [0]}
+PENDING = {"how": "not_searched", "ranges": [], "places": [], "why": "the search has not finished"}
+ENDED = {**PENDING, "why": "the run ended before"}
+
+
+# -- off the path of the call
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Searches wait until it is set."""
+    opened, find = Event(), CorpusSearch.find
+
+    def waiting(search: CorpusSearch, text: str) -> Any:
+        assert opened.wait(60)
+        return find(search, text)
+
+    monkeypatch.setattr(CorpusSearch, "find", waiting)
+    return opened
+
+
+def test_what_is_found_after_the_call_has_ended_is_on_its_span_for_every_reader(
+    recorded: Recorded, gate: Event
+) -> None:
+    seen: list[Any] = []
+
+    def after_the_call(_: Any) -> str:
+        seen.append(SpoolRun(recorded.home, recorded.run_id).poll())
+        gate.set()
+        return cell("FINAL(r0)")
+
+    view = recorded.play(quotes(), after_the_call, corpus=DOCUMENTS)
+    assert [span.status for span in seen[0].spans if span.kind == "sub_call"] == ["ok"]
+    assert sources(seen[0]) == [PENDING]
+    assert [record["name"] for record in recorded.records("ev")] == ["rlm.sources"]
+    ends = {record["span_id"]: record["seq"] for record in recorded.records("e")}
+    assert all(record["seq"] > ends[record["span_id"]] for record in recorded.records("ev"))
+    live = SpoolRun(recorded.home, recorded.run_id).poll()
+    rebuild(recorded.home)
+    again = load_run(recorded.home, recorded.run_id)
+    (call,) = [span for span in view.spans if span.kind == "sub_call"]
+    for read in (view, live, again):
+        assert sources(read) == [QUOTED]
+        assert read.events(call.span_id) == []  # it is a fact of the span, no event
+        assert dict(read.by_id[call.span_id].attributes) == dict(call.attributes)
+
+
+def test_what_is_found_in_time_stands_in_the_end_of_the_span(recorded: Recorded) -> None:
+    found, settle = Event(), source_ranges.SourceRanges._settle
+
+    def settled(*arguments: Any) -> None:
+        settle(*arguments)
+        found.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_ranges.SourceRanges, "_settle", settled)
+        view = recorded.play(quotes(), "FINAL(1)", corpus=DOCUMENTS, sub=lambda _: str(found.wait(60)))
+    assert sources(view) == [QUOTED] and recorded.records("ev") == []
+
+
+def test_a_run_does_not_wait_for_ever(
+    recorded: Recorded, gate: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_ranges, "FINISH_SECONDS", 0.01)
+    finish = source_ranges.SourceRanges.finish
+
+    async def then_open(self: Any, *, wait: bool) -> None:
+        await finish(self, wait=wait)
+        gate.set()  # the thread itself cannot be stopped
+
+    monkeypatch.setattr(source_ranges.SourceRanges, "finish", then_open)
+    view = recorded.play(quotes(0), quotes(1) + "\nllm_query('a', report[:38])", "FINAL(1)", corpus=DOCUMENTS)
+    reference = {"how": "reference", "ranges": [[0, 0, 38]], "places": [None]}
+    assert sources(view) == [ENDED, ENDED, reference]
+    assert view.summary.complete and view.summary.problems == 0
+
+
+def test_a_cancelled_run_does_not_wait_at_all(recorded: Recorded, gate: Event) -> None:
+    async def model(request: Request) -> str:
+        if request.role == "root" and len(request.messages) > 2:
+            rlm.cancel()
+            await asyncio.sleep(60)
+        return "ok" if request.role == "sub" else cell(quotes())
+
+    with (
+        open_recording(recorded.home, recorded.run_id, {}) as recording,
+        RLM("t/root", "t/sub", handler=FunctionLMHandler(model), sandbox="none") as rlm,
+    ):
+        answer = rlm.ask("what?", DOCUMENTS, recorder=recording.recorder, run_id=recording.run_id)
+        gate.set()
+    assert answer.stop_reason == "cancelled"
+    assert sources(load_run(recorded.home, recorded.run_id)) == [ENDED]
+
+
+def test_without_a_record_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    monkeypatch.setattr(CorpusSearch, "find", lambda _, text: searched.append(text))
+    run(Script([cell(quotes()), cell("FINAL(1)")]), DOCUMENTS, sandbox="none")
+    assert searched == []
+
+
+# -- what cannot be searched is said, and no run fails for it
+
+
+def test_a_file_that_changed_is_said_and_ends_nothing(recorded: Recorded, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text(REPORT)
+    corpus = Corpus.add([file], tmp_path / "corpora")
+
+    def change(_: Any) -> str:
+        file.write_text(REPORT.replace("March", "April"))
+        return cell("r = llm_batch([f'<<{line}>> {n}' for n in range(3)])\nFINAL(r)")
+
+    view = recorded.play("line = context.splitlines()[1]", change, corpus=corpus)
+    for value in sources(view):
+        assert value["how"] == "not_searched" and "has changed since it was added" in value["why"]
+    assert len(sources(view)) == 3
+
+
+def test_a_search_that_fails_is_said_and_ends_nothing(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(search: CorpusSearch, text: str) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(CorpusSearch, "find", broken)
+    view = recorded.play(quotes(), "llm_query(f'<<{line}>>', report[:38])", "FINAL(1)", corpus=DOCUMENTS)
+    why = {"why": "the search failed (ZeroDivisionError)"}
+    assert sources(view) == [
+        {**PENDING, **why},
+        {"how": "reference", "ranges": [[0, 0, 38]], "places": [None], **why},
+    ]
+
+
+def test_more_waiting_text_than_is_kept_is_said(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_ranges, "MOST_WAITING", 100)
+    view = recorded.play(quotes(), "llm_query(report + '!')", "FINAL(1)", corpus=DOCUMENTS)
+    assert sources(view)[0] == QUOTED
+    assert "too much other text" in sources(view)[1]["why"]
+
+
+def test_of_very_many_ranges_the_longest_are_listed_and_the_others_counted(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_ranges, "MOST_RANGES", 2)
+    view = recorded.play(SETUP, "llm_query(' / '.join(lines))", "FINAL(1)", corpus=DOCUMENTS)
+    assert passages(view, DOCUMENTS.values()) == [[QUAY, SHIPS]]
+    assert sources(view)[0]["left_out"] == 4
+
+
+# -- many calls, long prompts, other runs
+
+
+def test_every_call_of_a_large_batch_has_its_own_ranges(recorded: Recorded) -> None:
+    documents = [f"Letter {n}: a line of text that only this letter has, {n * n}.\n" for n in range(200)]
+    code = "r = llm_batch([f'Sum up <<{d.strip()}>>' for d in context])\nFINAL(len(r))"
+    view = recorded.play(code, corpus=documents)
+    assert passages(view, documents) == [[document.strip()] for document in documents]
+
+
+def test_a_long_prompt_of_many_pieces_is_found_whole(recorded: Recorded) -> None:
+    lines = [f"{n:05}: entry number {n * 7919 % 10_000} of the long list" for n in range(4_000)]
+    code = "l = context.splitlines()\nFINAL(llm_query('# '.join([*l[::8], context[:80_000]])))"
+    text = "\n".join(lines) + "\n"
+    (found,) = passages(recorded.play(code, corpus=text), [text])
+    assert found[-1] == text[:80_000] and found[:-1] == lines[::8]
+
+
+def test_calls_of_a_child_run_name_the_corpus_of_the_child(recorded: Recorded) -> None:
+    def root(request: Any) -> str:
+        if request.messages[-1].content.count("child question"):
+            return cell("FINAL(llm_query(f'<<{context.splitlines()[1]}>>'))")
+        return cell("FINAL(1)")
+
+    ask = f"{SETUP}\nrlm_query('child question', '\\n'.join(lines[4:]))\nllm_query(f'<<{{lines[5]}}>>')"
+    view = recorded.play(ask, root, root, corpus=DOCUMENTS)
+    child = "\n".join((SHIPS, DREDGING, CONTACT))
+    assert [value["how"] for value in sources(view)] == ["located", "located"]
+    (start, end), (own_start, own_end) = (value["ranges"][0][1:] for value in sources(view))
+    assert child.encode()[start:end].decode() == DREDGING == REPORT.encode()[own_start:own_end].decode()
