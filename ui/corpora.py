@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import CorpusError, InputError
+from ui.figures import counted
 
 if TYPE_CHECKING:
     from rlm_core.corpus import Corpus, Document
@@ -56,6 +57,12 @@ def sections(document: Document, kinds: frozenset[str]) -> int | None:
     return sum(section.kind in kinds for section in document.sections) or None
 
 
+def parts(document: Document) -> str:
+    """Pages and sheets in words: `12 pages`, `3 sheets`, or nothing."""
+    named = ((sections(document, PAGES), "page"), (sections(document, SHEETS), "sheet"))
+    return ", ".join(counted(count, word) for count, word in named if count)
+
+
 def problems(corpus: Corpus) -> list[dict[str, str]]:
     """Files that are not in the corpus, and remarks on those that are: {path, message} each."""
     left_out = [{"path": problem.path, "message": problem.message} for problem in corpus.problems]
@@ -100,6 +107,7 @@ def _document_facts(document: Document) -> dict[str, Any]:
         "encoding": document.encoding,
         "chars": document.chars,
         "bytes": document.bytes,
+        "parts": parts(document),
         "pages": sections(document, PAGES),
         "sheets": sections(document, SHEETS),
         "in_place": document.in_place,

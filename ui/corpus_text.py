@@ -72,7 +72,7 @@ def _documents(listed: Sequence[Mapping[str, Any]]) -> list[str]:
             str(number),
             document["name"],
             document["kind"],
-            _parts(document),
+            document["parts"],
             f"{document['chars']:,}",
             "; ".join(document["remarks"]),
         )
@@ -84,11 +84,6 @@ def _documents(listed: Sequence[Mapping[str, Any]]) -> list[str]:
         right=frozenset({0, 4}),
         whole=frozenset({2, 3}),
     )
-
-
-def _parts(document: Mapping[str, Any]) -> str:
-    named = ((document["pages"], "page"), (document["sheets"], "sheet"))
-    return ", ".join(counted(count, word) for count, word in named if count)
 
 
 def problem_lines(corpus: Corpus, changed: Sequence[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from tests.support.command import ROOT
 from traces.home import Home
 
 # elements that show any text as it is; all others read markdown somewhere
-PLAIN = frozenset({"text", "code", "json", "dataframe", "text_area", "text_input"})
+PLAIN = frozenset({"text", "code", "json", "dataframe", "text_area", "text_input", "selectbox"})
 HOSTILE = (
     "![HOSTILE](http://127.0.0.1:9/x) <script>HOSTILE</script> [HOSTILE](javascript:1) "
     "\x1b[31m \u202e:red[HOSTILE] $HOSTILE$"
@@ -24,6 +24,14 @@ def ask_page(**query: str) -> AppTest:
     for name, value in query.items():
         page.query_params[name] = value
     return page
+
+
+def corpora_page(**query: str) -> AppTest:
+    """The Corpora page as a new session meets it; `corpus=ID` opens one."""
+    page = ask_page().run().switch_page("pages/corpora.py")
+    for name, value in query.items():
+        page.query_params[name] = value
+    return page.run()
 
 
 def runs_page() -> AppTest:

@@ -7,23 +7,28 @@ further arguments make only those.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Browser, Page, expect
 
+from rlm_core.corpus import Corpus, Progress
 from tests.support import browser as ui
 from tests.support.app import running_app
 from tests.support.command import ROOT, rlmscope
 from tests.support.gated import processes, surroundings
 from tests.support.recorded_runs import wide_run
-from traces.home import Home
+from traces.home import Home, new_run_id
+from traces.locks import FileLock
 from traces.reading import list_runs, load_run
+from ui.web import additions
 
 QUESTION: Final = "How many tickets are about billing?"
 LONG: Final = " ".join(["Which of the customers that wrote more than once are still waiting?"] * 6)
@@ -190,7 +195,82 @@ def run_unknown_span(page: Page, url: str, home: Home) -> None:
     page.get_by_role("treeitem").first.wait_for()
 
 
+# -- Corpora
+
+
+@shot
+def corpora(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/corpora")
+    ui.wait_for_table(page, len(Corpus.list(home.corpora)))
+
+
+@shot
+def corpora_add(page: Page, url: str, home: Home) -> None:
+    corpora(page, url, home)
+    page.get_by_text("Add documents").click()
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_text("Choose files, or give the path")).to_be_visible()
+
+
+@shot
+def corpora_reading(page: Page, url: str, home: Home) -> None:
+    with reading(home):
+        corpora(page, url, home)
+        expect(page.get_by_text("1,234 of 50,000 files")).to_be_visible()
+        page.wait_for_timeout(700)
+
+
+@shot
+def corpus(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/corpora?corpus={Corpus.find(home.corpora, 'Mixed bag')}")
+    page.get_by_role("tab", name="Documents").wait_for()
+    ui.settle(page)
+
+
+@shot
+def corpus_left_out(page: Page, url: str, home: Home) -> None:
+    corpus(page, url, home)
+    page.get_by_role("tab", name="Left out").click()
+
+
+@shot
+def corpus_runs(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/corpora?corpus={Corpus.find(home.corpora, 'tickets')}")
+    page.get_by_role("tab", name="Runs").click()
+
+
+@shot
+def corpus_remove(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/corpora?corpus={Corpus.find(home.corpora, 'tickets')}")
+    page.get_by_role("button", name="Remove", exact=True).click()
+    page.get_by_role("button", name="Keep it").wait_for()
+
+
+@shot
+def corpus_big(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/corpora?corpus={Corpus.find(home.corpora, 'Fifty thousand notes')}&document=40000")
+    page.get_by_role("tab", name="Documents").wait_for()
+    ui.settle(page)
+
+
+@shot
+def corpus_unknown(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/corpora?corpus=0123456789abcdef")
+    expect(page.get_by_text("Problem")).to_be_visible()
+
+
+@shot
+def ask_known_corpus(page: Page, url: str, home: Home) -> None:
+    ask_first(page, url, home)
+    ui.choose_source(page, "Known corpus")
+
+
 # -- a home where nothing was asked yet, and runs at work
+
+
+def empty_corpora(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/corpora")
+    expect(page.get_by_text("There are no corpora yet")).to_be_visible()
 
 
 def empty(page: Page, url: str, home: Home) -> None:
@@ -257,6 +337,33 @@ def prepare(home: Home) -> None:
     rlmscope("ask", LONG, tickets, "--home", home.root, ok=(0, 1))
     rlmscope("ask", QUESTION, tickets, "--home", home.root)
     wide_run(home, 2_000, BIG)
+    add_corpora(home)
+
+
+def add_corpora(home: Home) -> None:
+    """A corpus with pages, sheets, remarks and files left out, and a large one."""
+    folder = home.root.parent / "mixed"
+    shutil.copytree(ROOT / "tests" / "fixtures" / "documents", folder)
+    (folder / "old letter.txt").write_bytes("Sehr geehrte Frau Müller,\n".encode("cp1252") * 40)
+    (folder / "empty.txt").touch()
+    Corpus.add([folder], home.corpora, name="Mixed bag")
+    texts = {f"notes/{n:05}.txt": f"Note {n}: nothing much happened.\n" for n in range(1, 50_001)}
+    Corpus.from_texts(texts, home.corpora, name="Fifty thousand notes")
+
+
+@contextmanager
+def reading(home: Home) -> Iterator[None]:
+    """A corpus is being read, and does not get on."""
+    ticket = new_run_id()
+    files, lock = additions.Files(home, ticket), FileLock(additions.Files(home, ticket).lock)
+    files.folder.mkdir(exist_ok=True)
+    lock.try_acquire()
+    files.write(files.order, asdict(additions.Addition(["/data/letters"], "Letters")))
+    now = Progress(1_234, 50_000, 98_000_000, 4_100_000_000, "letters/1987/to the editor, on noise.txt")
+    files.write(files.now, asdict(now))
+    yield
+    lock.release()
+    additions.forget(home, ticket)
 
 
 def take(browser: Browser, url: str, home: Home, shots: dict[str, Shot], folder: Path) -> None:
@@ -293,7 +400,7 @@ def without_examples(home: Home) -> Home:
 
 GROUPS: Final[tuple[dict[str, Shot], ...]] = (
     SHOTS,
-    {"empty": empty, "empty_runs": empty_runs},
+    {"empty": empty, "empty_runs": empty_runs, "empty_corpora": empty_corpora},
     {"live_ask": live_ask, "live_run": live_run, "live_runs": live_runs},
     {"killed_ask": killed_ask, "killed_run": killed_run, "killed_runs": live_runs},
 )

@@ -9,18 +9,15 @@ import sys
 import threading
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from rlm_core.corpus import Corpus, Progress
 from rlm_core.errors import InputError, RLMScopeError
 from traces.home import Home
 from ui import corpora
 from ui.common import say
 from ui.control import StopWatch
 from ui.failure import LOGS, unexpected
-from ui.web.additions import Addition, Files, Progress
-
-if TYPE_CHECKING:
-    from rlm_core import corpus
+from ui.web.additions import Addition, Files
 
 
 def main() -> None:
@@ -66,11 +63,9 @@ def _interrupt() -> None:
 
 def _added(home: Home, files: Files, what: Addition) -> str:
     """Add the documents. Uploaded files whose text was copied are not needed any longer."""
-    from rlm_core.corpus import Corpus
 
-    def tell(now: corpus.Progress) -> None:
-        told = Progress(now.done_files, now.total_files, now.done_bytes, now.total_bytes, now.name)
-        files.write(files.now, asdict(told))
+    def tell(now: Progress) -> None:
+        files.write(files.now, asdict(now))
 
     paths = [Path(path) for path in what.paths]
     found = Corpus.add(paths, home.corpora, name=what.name, encoding=what.encoding, progress=tell)

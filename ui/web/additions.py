@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from rlm_core.corpus import Progress
 from rlm_core.errors import InputError, RecordError
 from traces.home import is_run_id, new_run_id
 from traces.locks import FileLock, is_held
@@ -41,19 +42,12 @@ class Addition:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far an addition is. `name`, of the file being read, is untrusted."""
-
-    done_files: int = 0
-    total_files: int = 0
-    done_bytes: int = 0
-    total_bytes: int = 0
-    name: str = ""
-
-
-@dataclass(frozen=True)
 class State:
-    """An addition as it stands. `error` is the sentence on why it `failed`; it may quote file names."""
+    """An addition as it stands.
+
+    `progress` is known while files are read, and holds an untrusted name. `error` is the sentence on why it
+    failed, which may quote file names.
+    """
 
     ticket: str
     what: Addition
@@ -131,7 +125,7 @@ def look(home: Home, ticket: str) -> State | None:
     if not alive:
         return State(ticket, what, "failed", error=f"Its process ended without a word; see {files.log}.")
     now = files.read(files.now)
-    return State(ticket, what, "working", Progress(**now) if isinstance(now, dict) else Progress())
+    return State(ticket, what, "working", Progress(**now) if isinstance(now, dict) else None)
 
 
 def _kind(end: dict[str, Any]) -> Kind:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import streamlit as st
 
@@ -14,11 +10,11 @@ from rlm_core.corpus import Corpus
 from rlm_core.errors import InputError
 from traces.home import Home
 from ui.figures import counted
-from ui.sources import corpus_problems
-from ui.web import launch, plain, samples, uploads
-from ui.web.notices import problem, said
+from ui.web import new_documents, samples, stored
+from ui.web.corpus_card import card
+from ui.web.new_documents import Ready
+from ui.web.notices import problem
 
-Ready = Callable[[], Corpus]  # gives the chosen corpus; raises InputError, which says what to do
 SOURCES: Final = {
     "sample": "Sample",
     "upload": "Upload",
@@ -28,10 +24,7 @@ SOURCES: Final = {
 SOURCE_KEY: Final = "ask-source"
 SAVED_KEY: Final = "ask-saved"
 QUESTION_KEY: Final = "ask-question"
-MAX_UPLOAD_MB: Final = 200
 _FIRST_SAMPLE: Final = "contracts"
-_PROBLEMS_HEIGHT: Final = 150  # pixels
-_NAMES_SHOWN: Final = 6
 
 
 def choose(home: Home) -> Ready:
@@ -45,7 +38,7 @@ def choose(home: Home) -> Ready:
         key=SOURCE_KEY,
         persist_state="session",
     )
-    fields = {"sample": _sample, "upload": _upload, "path": _path, "saved": _saved}
+    fields = {"sample": _sample, "upload": new_documents.upload, "path": new_documents.path, "saved": _saved}
     return fields[source or "sample"](home)
 
 
@@ -53,15 +46,6 @@ def choose_saved(corpus_id: str) -> None:
     """Put the fields on a corpus of the home. To be called before they are shown, as in a callback."""
     st.session_state[SOURCE_KEY] = "saved"
     st.session_state[SAVED_KEY] = corpus_id
-
-
-def is_known(home: Home, corpus_id: str | None) -> bool:
-    """Whether the home holds a corpus of this id."""
-    return corpus_id is not None and any(path.parent.name == corpus_id for path in _manifests(home))
-
-
-def _manifests(home: Home) -> list[Path]:
-    return list(home.corpora.glob("*/manifest.json"))
 
 
 # -- samples
@@ -99,100 +83,15 @@ def _take_question(key: str) -> None:
         st.session_state[QUESTION_KEY] = st.session_state[key]
 
 
-# -- uploads
-
-
-@dataclass
-class _Uploaded:
-    """What this session has uploaded: where the files are, and the corpus of those listed at the moment."""
-
-    ticket: str
-    kept: dict[str, Path]
-    listed: tuple[str, ...] = ()
-    corpus: Corpus | None = None
-    error: str | None = None
-
-
-def _upload(home: Home) -> Ready:
-    state: _Uploaded = st.session_state.setdefault("ask-upload", _Uploaded(launch.new_ticket(), {}))
-    files = st.file_uploader(
-        "Documents",
-        accept_multiple_files=True,
-        max_upload_size=MAX_UPLOAD_MB,
-        key="ask-files",
-        on_change=_files_changed,
-        help="For more than that, or for a whole folder, give its path instead.",
-    )
-    listed = tuple(file.file_id for file in files)
-    if files and listed != state.listed:
-        with st.spinner(f"Reading {counted(len(files), 'file')}"):
-            _read(home, state, files)
-        state.listed = listed
-    if state.error is not None:
-        problem(state.error)
-    if state.corpus is not None:
-        _card(home, state.corpus)
-    return lambda: _uploaded(state)
-
-
-def _files_changed() -> None:
-    """Files that the user takes off the list are no longer meant; leaving the page takes nothing off."""
-    if not st.session_state["ask-files"]:
-        state = st.session_state["ask-upload"]
-        state.listed, state.corpus, state.error = (), None, None
-
-
-def _read(home: Home, state: _Uploaded, files: list[Any]) -> None:
-    state.corpus = state.error = None
-    try:
-        state.corpus = Corpus.add(uploads.keep(home, state.ticket, files, state.kept), home.corpora)
-    except InputError as error:
-        state.error = str(error)
-
-
-def _uploaded(state: _Uploaded) -> Corpus:
-    if state.corpus is None:
-        raise InputError(state.error or "No documents are uploaded yet.")
-    return state.corpus
-
-
-# -- a path, a known corpus
-
-
-def _path(home: Home) -> Ready:
-    given = st.text_input(
-        "File or folder on the machine where this app runs",
-        key="ask-path",
-        placeholder="/data/contracts",
-        persist_state="session",
-        on_change="ignore",
-    )
-    known: dict[str, Corpus] = st.session_state.setdefault("ask-read", {})
-    if st.button("Read it now", key="ask-read-now", help="Starting does this too, if it was not done."):
-        try:
-            _corpus_at(home, given or "", known)
-        except InputError as error:
-            problem(error)
-    if given in known:
-        _card(home, known[given])
-    return lambda: known[given] if given in known else _corpus_at(home, given or "", known)
-
-
-def _corpus_at(home: Home, given: str, known: dict[str, Corpus]) -> Corpus:
-    known.clear()
-    if not given.strip():
-        raise InputError("Give the path of a file or folder.")
-    with st.spinner("Reading the documents"):
-        known[given] = Corpus.add([Path(given.strip()).expanduser()], home.corpora)
-    return known[given]
+# -- a known corpus
 
 
 def _saved(home: Home) -> Ready:
-    found = sorted(_manifests(home), key=lambda path: path.stat().st_mtime, reverse=True)
+    found = stored.listed(home)
     if not found:
         st.text("No corpus was added to this home yet: upload documents, or give a path.")
         return _nothing("There is no known corpus yet: choose another source.")
-    labels = {path.parent.name: _label(str(path), path.stat().st_mtime_ns) for path in found}
+    labels = {info.corpus_id: stored.label(info) for info in found}
     if st.session_state.get(SAVED_KEY) not in labels:
         st.session_state.pop(SAVED_KEY, None)
     chosen = st.selectbox(
@@ -203,23 +102,12 @@ def _saved(home: Home) -> Ready:
         persist_state="session",
     )
     try:
-        corpus = Corpus.load(home.corpora, chosen)
+        corpus = stored.load(home, chosen)
     except InputError as error:
+        problem(error)
         return _nothing(str(error))
-    _card(home, corpus)
+    card(home, corpus)
     return lambda: corpus
-
-
-@st.cache_data(max_entries=2000, show_spinner=False)
-def _label(manifest: str, _changed_ns: int) -> str:
-    """A corpus in a list: its id and size, no names. `_changed_ns` makes a changed manifest be read again."""
-    corpus_id = Path(manifest).parent.name
-    try:
-        facts = json.loads(Path(manifest).read_text("utf-8"))
-        size = f"{counted(len(facts['documents']), 'document')}, {facts['chars']:,} characters"
-    except (OSError, ValueError, LookupError, TypeError):
-        size = "cannot be read"
-    return f"{corpus_id} · {size}"
 
 
 def _nothing(sentence: str) -> Ready:
@@ -227,24 +115,3 @@ def _nothing(sentence: str) -> Ready:
         raise InputError(sentence)
 
     return refuse
-
-
-# -- what is in it
-
-
-def _card(home: Home, corpus: Corpus) -> None:
-    """What a corpus holds, and one line for each file that could not be read as it should."""
-    names = [document.name for document in corpus.documents[:_NAMES_SHOWN]]
-    more = "" if len(names) == len(corpus.documents) else ", …"
-    size = f"{counted(len(corpus.documents), 'document')}, {corpus.chars:,} characters"
-    said(size, "green", ", ".join(names) + more)
-    problems = corpus_problems(corpus)
-    if not problems:
-        return
-    ours = home.root / uploads.FOLDER  # a user knows an uploaded file by its name alone
-    paths = [Path(found["path"]) for found in problems]
-    names = [path.name if path.is_relative_to(ours) else str(path) for path in paths]
-    lines = [f"{name}: {found['message']}" for name, found in zip(names, problems, strict=True)]
-    st.badge(counted(len(lines), "file with a problem", "files with a problem"), color="orange")
-    with st.container(height=_PROBLEMS_HEIGHT if len(lines) > 4 else "content", border=False):
-        plain.text("\n".join(lines))

@@ -29,11 +29,14 @@ from ui.ask_run import check_question
 from ui.params import Dollars
 from ui.visible import block
 from ui.web import launch, outcome
-from ui.web.corpus_choice import QUESTION_KEY, Ready
-from ui.web.notices import problem
+from ui.web.addition_view import StillReading
+from ui.web.corpus_choice import QUESTION_KEY
+from ui.web.new_documents import Ready
+from ui.web.notices import note, problem
 
 _SAME_CLICK: Final = 3.0  # seconds in which the same order, started again, is a double click
 _LARGEST: Final = 10**12
+_WAITS: Final = "ask-waits"  # in the session: a start was asked for while documents are being read
 _DEFAULTS: Final = Limits()
 
 
@@ -171,8 +174,15 @@ def _count(
     )
 
 
+def waits() -> bool:
+    """Whether a start that was asked for waited for its documents; asked once, it is forgotten."""
+    return bool(st.session_state.pop(_WAITS, False))
+
+
 def start(home: Home, fields: Fields, corpus: Ready) -> str | None:
-    """Check everything and start; the run's id, or None when a field says what is wrong with it."""
+    """Check everything and start; the run's id, or None when a field says what is wrong with it, or that its
+    documents are still being read: then the start `waits`.
+    """
     order = _checked(fields, corpus)
     if order is None:
         return None
@@ -194,7 +204,7 @@ def start(home: Home, fields: Fields, corpus: Ready) -> str | None:
 
 def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
     """The order; None when something is wrong, which is then said beside every field concerned."""
-    values, good = fields.values, True
+    values, good, reading = fields.values, True, False
     checks = {
         "question": lambda: check_question(values["question"]),
         "root": lambda: check_model_id(values["root"], "the root model"),
@@ -206,10 +216,15 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
     for name, check in checks.items():
         try:
             found[name] = check()
+        except StillReading as error:
+            reading = True
+            with fields.slots[name].container():
+                note(error)
         except InputError as error:
             good = False
             _complain(fields, name, error)
-    if not good:
+    if not good or reading:
+        st.session_state[_WAITS] = good
         return None
     limits = {name: values[name] for name in _LIMITS}
     return launch.Order(

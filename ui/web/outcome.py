@@ -10,7 +10,7 @@ import streamlit as st
 from traces.home import Home
 from traces.reading import RunSummary, RunView
 from ui.figures import duration, tokens
-from ui.web import corpus_choice, plain
+from ui.web import plain, stored
 from ui.web.notices import note, problem, said
 from ui.web.run_header import fact
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
@@ -105,5 +105,5 @@ def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:
             icon=":material/account_tree:",
             query_params={"run": run.run_id},
         )
-        if corpus_choice.is_known(home, run.corpus_id):
+        if stored.is_known(home, run.corpus_id):
             st.button("Ask again on this corpus", key="outcome-again", on_click=again, args=(run.corpus_id,))

@@ -1,17 +1,16 @@
-"""The list of runs as rows of a table: filtered, cut into pages, every value safe to show."""
+"""The list of runs as rows of a table: filtered, every value safe to show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from traces.reading import RunSummary
 from ui.figures import duration
+from ui.web.listing import moment
 from ui.web.run_words import cost_words, status_word
 
-PAGE_ROWS: Final = 50
 _TEXT_SHOWN: Final = 300  # characters of a question or answer in a cell
 
 
@@ -31,16 +30,6 @@ def matching(runs: Iterable[RunSummary], text: str, status: str | None) -> list[
 def _searched(run: RunSummary) -> str:
     fields = (run.question, run.answer, run.root_model, run.sub_model, run.run_id)
     return "\n".join(field for field in fields if field).casefold()
-
-
-def pages(count: int) -> int:
-    """How many pages so many rows take; at least one."""
-    return max(1, -(-count // PAGE_ROWS))
-
-
-def page_of(runs: Sequence[RunSummary], page: int) -> Sequence[RunSummary]:
-    """The runs of one page; the first page is 1."""
-    return runs[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
 
 
 def row(run: RunSummary, zone: str | None) -> dict[str, Any]:
@@ -73,8 +62,4 @@ def started(run: RunSummary, zone: str | None) -> str:
     """When a run started, `2027-01-15 09:00` in the given time zone; unknown when it is not recorded."""
     if not run.started_ns:
         return "unknown"
-    try:
-        there = ZoneInfo(zone) if zone else UTC
-    except (OSError, ValueError, LookupError):
-        there = UTC
-    return datetime.fromtimestamp(run.started_ns // 10**9, there).strftime("%Y-%m-%d %H:%M")
+    return moment(datetime.fromtimestamp(run.started_ns // 10**9, UTC), zone)

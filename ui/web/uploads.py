@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from rlm_core.errors import InputError
+from ui.corpora import UPLOADS
 
 if TYPE_CHECKING:
     from traces.home import Home
 
-FOLDER: Final = "uploads"  # in the home folder
 _NAME_BYTES: Final = 150  # of a file name; every common file system takes 255
 _SUFFIX_CHARS: Final = 16
 _COPY_BYTES: Final = 1 << 20
@@ -83,20 +84,21 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def keep(home: Home, ticket: str, files: Sequence[Upload], kept: dict[str, Path]) -> list[Path]:
-    """The places of the files under `uploads/<ticket>/` of the home; those not `kept` yet are written there.
+    """The places of the files under `uploads/<ticket>/` of the home; those not `kept` there are written.
 
-    `kept` (file id -> place) is added to. Nothing is ever overwritten or removed: a run may be reading it.
+    `kept` (file id -> place) is added to. Nothing is ever overwritten: a run may be reading it. A kept file
+    whose text was copied into a corpus, or whose corpus was removed, is gone and is written again.
     Raises InputError when a file cannot be written.
     """
-    folder = home.root / FOLDER / ticket
-    new = [file for file in files if file.file_id not in kept]
+    folder = home.root / UPLOADS / ticket
+    there = {file.file_id for file in files if file.file_id in kept and kept[file.file_id].exists()}
+    new = [file for file in files if file.file_id not in there]
     if new:
-        taken = {kept[file.file_id].name.casefold() for file in files if file.file_id in kept}
+        taken = {kept[file_id].name.casefold() for file_id in there}
         names = safe_names((file.name for file in new), taken)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            batch = folder / str(1 + sum(1 for _ in folder.iterdir()))
-            batch.mkdir(mode=0o700)
+            batch = Path(tempfile.mkdtemp(prefix="batch-", dir=folder))
             for file, name in zip(new, names, strict=True):
                 _write(file, batch / name)
                 kept[file.file_id] = batch / name

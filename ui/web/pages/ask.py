@@ -9,7 +9,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from traces.reading import RunSummary, list_runs, load_run
-from ui.web import corpus_choice, live, order_form, plain
+from ui.web import corpus_choice, live, order_form, plain, stored
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, status_word
 
@@ -61,7 +61,7 @@ def _as_before(home: Home) -> None:
     run_id = st.query_params.get("run")
     with suppress(RLMScopeError):  # the panel says what is wrong with the run
         run = load_run(home, run_id).summary if run_id else None
-        if run is not None and corpus_choice.is_known(home, run.corpus_id):
+        if run is not None and stored.is_known(home, run.corpus_id):
             order_form.fill(run.question, run.root_model, run.sub_model)
             corpus_choice.choose_saved(str(run.corpus_id))
 
@@ -76,9 +76,10 @@ def _form(home: Home) -> str | None:
     with st.expander("Limits, seeds and practice faults"):
         order_form.limit_fields(fields)
         order_form.fault_fields(fields)
+    waited = order_form.waits()
     clicked = st.button("Start", type="primary", key="ask-start", width="stretch")
     fields.slot("start")
-    return order_form.start(home, fields, corpus) if clicked else None
+    return order_form.start(home, fields, corpus) if clicked or waited else None
 
 
 def _recent(home: Home) -> None:

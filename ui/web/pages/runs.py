@@ -11,7 +11,7 @@ from traces.home import Home
 from traces.reading import RunSummary, list_runs
 from traces.upkeep import delete_run
 from ui.figures import counted
-from ui.web import plain, runs_table
+from ui.web import listing, plain, runs_table
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS
 
@@ -83,9 +83,9 @@ def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
 
 
 def _table(found: list[RunSummary]) -> None:
-    pages = runs_table.pages(len(found))
+    pages = listing.pages(len(found))
     key = f"runs-page-of-{pages}"  # a list of another length begins at its first page
-    shown = runs_table.page_of(found, st.session_state.get(key) or 1)
+    shown = listing.page_of(found, st.session_state.get(key) or 1)
     st.session_state[_SHOWN] = [run.run_id for run in shown]
     zone = st.context.timezone
     rows = [{"Open": "Open", **runs_table.row(run, zone), "Delete": "Delete"} for run in shown]

@@ -1,0 +1,197 @@
+"""One corpus: what is in it, what is not and why, the text of a document, the runs over it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import streamlit as st
+
+from rlm_core.corpus import Corpus, Document, Problem
+from rlm_core.errors import RLMScopeError
+from traces.home import Home
+from traces.reading import RunSummary
+from ui import corpora
+from ui.figures import counted, size
+from ui.web import corpus_changes, corpus_choice, document_view, plain, runs_table, stored
+from ui.web.corpora_list import SAID
+from ui.web.listing import listing
+from ui.web.notices import note, problem, said
+from ui.web.run_header import fact
+
+OPEN_RUN: Final = "corpus-run"  # in the session: the run to go to
+_GO: Final = "corpus-ask"  # in the session: the corpus to ask about
+_DOCUMENT: Final = "document"  # in the address
+_NAMED_FILES: Final = 5
+_DOCUMENTS: Final = {"No": 48, "Document": 200, "Kind": 125, "Characters": 88, "Remarks": 110}
+_LEFT_OUT: Final = {"File": 420, "Why": 640}
+_RUNS: Final = {"Status": 90, "Question": 420, "Answer": 320, "Started": 130}
+
+
+def details(home: Home, corpus_id: str) -> None:
+    """The page of one corpus. Raises RLMScopeError when there is none, or it cannot be used."""
+    if st.session_state.pop(_GO, None) == corpus_id:
+        st.switch_page("pages/ask.py")
+    for word, colour, sentence in st.session_state.pop(SAID, ()):
+        said(word, colour, sentence)
+    try:
+        corpus = stored.load(home, corpus_id)
+    except RLMScopeError as error:
+        problem(error)
+        if stored.is_known(home, corpus_id):
+            corpus_changes.removal(home, corpus_id, corpora.runs_over(home, corpus_id, note))
+        return
+    runs = corpora.runs_over(home, corpus_id, note)
+    _head(home, corpus, runs)
+    corpus_changes.removal(home, corpus_id, runs)
+    _changed(stored.changed(home, corpus_id))
+    documents, left_out, asked = st.tabs(
+        [
+            f"Documents ({len(corpus.documents):,})",
+            f"Left out ({len(corpus.problems):,})",
+            f"Runs ({len(runs):,})",
+        ]
+    )
+    with documents:
+        _documents(corpus)
+    with left_out:
+        _left_out(home, corpus)
+    with asked:
+        _runs(runs)
+
+
+def _head(home: Home, corpus: Corpus, runs: Sequence[RunSummary]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(width="stretch", key="corpus-name"):
+            plain.text(corpus.name)
+        st.button(
+            "Ask about this corpus", key="corpus-ask-button", type="primary", on_click=_ask,
+            args=(corpus.corpus_id,),
+        )  # fmt: skip
+        with st.popover("Rename"):
+            corpus_changes.rename(home, corpus)
+        corpus_changes.remove_button(corpus.corpus_id)
+    parts = corpora.pages(corpus.documents)
+    with st.container(horizontal=True, gap="medium", key="corpus-facts"):
+        fact("Documents", f"{len(corpus.documents):,}")
+        fact("Characters", f"{corpus.chars:,}")
+        fact("Size as text", size(sum(document.bytes for document in corpus.documents)))
+        if parts:
+            fact("Pages", f"{parts:,}")
+        fact("Left out", f"{len(corpus.problems):,}")
+        fact("Runs", f"{len(runs):,}")
+        with st.container(width="content", gap=None):
+            st.caption("Id")
+            plain.text(corpus.corpus_id)
+
+
+def _ask(corpus_id: str) -> None:
+    corpus_choice.choose_saved(corpus_id)
+    st.session_state[_GO] = corpus_id
+
+
+def _changed(names: list[str]) -> None:
+    """Files that are no longer what was added: a run that meets one stops there."""
+    if names:
+        listed = ", ".join(names[:_NAMED_FILES]) + (", …" if len(names) > _NAMED_FILES else "")
+        said(
+            f"{counted(len(names), 'file')} changed",
+            "orange",
+            f"{listed}. Add the corpus again to read them.",
+        )
+
+
+# -- what is in it, what is not, what was asked
+
+
+def _documents(corpus: Corpus) -> None:
+    """The documents on the left, the text of one of them on the right."""
+    chosen = _chosen(len(corpus.documents))
+    left, right = st.columns([7, 6], gap="medium")
+    with left:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            words = st.text_input(
+                "Filter", key=f"documents-filter-{corpus.corpus_id}", placeholder="words in the name",
+                type="search", live=True,
+            )  # fmt: skip
+            remarked = st.toggle("Only with remarks", key=f"documents-remarked-{corpus.corpus_id}")
+        found = matching(corpus.documents, words or "", only_remarked=remarked)
+        if len(found) < len(corpus.documents):
+            st.caption(f"{len(found):,} of {counted(len(corpus.documents), 'document')}")
+        if found:
+            listing(
+                found, _document_rows, key="documents-table", alt="Documents of the corpus",
+                first=chosen if len(found) == len(corpus.documents) else 0,
+                widths=_DOCUMENTS, right=("No", "Characters"), button=("Read", _read),
+            )  # fmt: skip
+        else:
+            st.text("No document fits this filter.")
+    with right:
+        document_view.document(corpus, chosen)
+
+
+def matching(documents: Sequence[Document], words: str, *, only_remarked: bool) -> list[Document]:
+    """The documents in whose name every word occurs, whatever its case; on demand only those with remarks."""
+    wanted = words.casefold().split()
+    return [
+        document
+        for document in documents
+        if (document.problems or not only_remarked)
+        and all(word in document.name.casefold() for word in wanted)
+    ]
+
+
+def _document_rows(shown: Sequence[Document]) -> list[dict[str, Any]]:
+    return [
+        {
+            "No": document.number + 1,
+            "Document": document.name,
+            "Kind": ", ".join(filter(None, (corpora.kind(document), corpora.parts(document)))),
+            "Characters": f"{document.chars:,}",
+            "Remarks": "; ".join(document.problems),
+        }
+        for document in shown
+    ]
+
+
+def _read(document: Document) -> None:
+    st.query_params[_DOCUMENT] = str(document.number + 1)
+    st.query_params.pop("section", None)
+
+
+def _chosen(count: int) -> int:
+    """The number, from 0, of the document that the address names, or the first."""
+    asked = st.query_params.get(_DOCUMENT, "")
+    number = int(asked) if asked.isdecimal() and len(asked) < 10 else 1
+    return min(max(number, 1), count) - 1
+
+
+def _left_out(home: Home, corpus: Corpus) -> None:
+    if not corpus.problems:
+        st.text("Every file that was given is in this corpus.")
+        return
+
+    def rows(shown: Sequence[Problem]) -> list[dict[str, Any]]:
+        return [{"File": corpora.shown_path(home, one.path), "Why": one.message} for one in shown]
+
+    listing(corpus.problems, rows, key="problems-table", alt="Files that are not in it", widths=_LEFT_OUT)
+
+
+def _runs(runs: Sequence[RunSummary]) -> None:
+    if not runs:
+        st.text("Nothing was asked over this corpus yet.")
+        return
+    zone = st.context.timezone
+
+    def rows(shown: Sequence[RunSummary]) -> list[dict[str, Any]]:
+        listed = (runs_table.row(run, zone) for run in shown)
+        return [{name: row[name] for name in _RUNS} for row in listed]
+
+    listing(
+        runs, rows, key="corpus-runs-table", alt="Runs over this corpus", widths=_RUNS,
+        button=("Open", _open_run),
+    )  # fmt: skip
+
+
+def _open_run(run: RunSummary) -> None:
+    st.session_state[OPEN_RUN] = run.run_id

@@ -1,0 +1,93 @@
+"""One document of a corpus as plain text: a page, slide or sheet at a time, in pieces of bounded size."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from rlm_core.corpus import Corpus, Document, Section
+from rlm_core.errors import CorpusError
+from ui.corpora import kind
+from ui.figures import counted
+from ui.visible import fit, line
+from ui.web import plain
+from ui.web.notices import note, problem
+
+PIECE_CHARS: Final = 5_000  # shown at a time
+_TEXT_HEIGHT: Final = 520  # pixels
+_NAMED: Final = 40  # sections whose labels stand in one line
+_LABEL_COLUMNS: Final = 40
+
+
+def document(corpus: Corpus, number: int) -> None:
+    """Show one document: how it was read, and its text. What cannot be read any more says so."""
+    found = corpus.documents[number]
+    with st.container(key="document-name"):
+        plain.text(found.name)
+    where = "read in place" if found.in_place else "kept as a copy of its text"
+    st.caption(f"Document {number + 1:,} of {len(corpus.documents):,} · {found.chars:,} characters · {where}")
+    with st.container(key="document-kind"):
+        plain.text(f"{kind(found)}, {found.encoding}")
+    for remark in found.problems:
+        note(remark)
+    start, end = 0, found.chars
+    section = _section(corpus.corpus_id, found)
+    if section is not None:
+        start, end = section.start, section.end
+    _text(corpus, found, start, end)
+
+
+def _section(corpus_id: str, found: Document) -> Section | None:
+    """The page, slide, sheet or part that is chosen; None for a document without them."""
+    sections = found.sections
+    if not sections:
+        st.query_params.pop("section", None)
+        return None
+    word = sections[0].kind.capitalize()
+    chosen = 1
+    if len(sections) > 1:
+        chosen = st.number_input(
+            f"{word}, from 1 to {len(sections):,}",
+            1,
+            len(sections),
+            _asked(len(sections)),
+            key=f"document-section-{corpus_id}-{found.number}",
+        )
+        st.query_params["section"] = str(chosen)
+    section = sections[chosen - 1]
+    if section.label != str(chosen):
+        plain.text(f"{section.kind}: {fit(line(section.label), _LABEL_COLUMNS * 2)}")
+    if 1 < len(sections) <= _NAMED and any(not section.label.isdigit() for section in sections):
+        labels = (f"{n} {fit(line(s.label), _LABEL_COLUMNS)}" for n, s in enumerate(sections, 1))
+        plain.text(f"All {sections[0].kind}s: {' · '.join(labels)}")
+    return section
+
+
+def _asked(most: int) -> int:
+    """The section that the address names, or the first."""
+    asked = st.query_params.get("section", "")
+    return min(max(int(asked), 1), most) if asked.isdecimal() and len(asked) < 10 else 1
+
+
+def _text(corpus: Corpus, found: Document, start: int, end: int) -> None:
+    """The characters of a range, in pieces."""
+    if start == end:
+        st.text("There is no text here.")
+        return
+    pieces = -(-(end - start) // PIECE_CHARS)
+    key = f"document-piece-{corpus.corpus_id}-{found.number}-{start}"
+    piece = min(st.session_state.get(key) or 1, pieces)
+    first = start + (piece - 1) * PIECE_CHARS
+    last = min(first + PIECE_CHARS, end)
+    try:
+        text = corpus.text(found.number, first, last)
+    except CorpusError as error:
+        problem(error)
+        return
+    plain.code(text, height=_TEXT_HEIGHT if len(text) > 1_000 else None)
+    if pieces > 1:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.pagination(pieces, key=key, max_visible_pages=5)
+            shown = f"characters {first - start + 1:,} to {last - start:,} of {end - start:,}"
+            st.caption(f"{counted(pieces, 'piece')}; {shown}", width="content")
