@@ -67,8 +67,8 @@ def checked_encoding(encoding: str) -> str:
     """The encoding under its usual name. Raises `CorpusError` for one that does not exist."""
     try:
         found = codecs.lookup(encoding)
-        b"".decode(encoding)
-        codecs.getincrementaldecoder(encoding)("replace").decode(b"", final=True)
+        b"x".decode(encoding, "replace")  # refuses codecs that are not for text
+        codecs.getincrementaldecoder(encoding)
     except (LookupError, UnicodeError, ValueError):
         raise CorpusError(
             f"there is no text encoding {printable(encoding)!r}: use a name such as cp1252 or shift_jis"

@@ -25,7 +25,7 @@ _NAME_CHARS: Final = 60
 
 def describe(corpus: Corpus) -> str:
     """The description, at most `MOST_BYTES` of UTF-8. Raises `CorpusError` when a file has changed."""
-    top = [_headline(corpus), *_problems(corpus)]
+    top = [_headline(corpus), *_separators(corpus), *_problems(corpus)]
     for head in _HEAD_CHARS:
         text = "\n".join([*top, *_listing(corpus), *_previews(corpus, head)])
         if len(text.encode("utf-8")) <= MOST_BYTES:
@@ -42,6 +42,21 @@ def _headline(corpus: Corpus) -> str:
     shape = "`context` is its text" if count == 1 else f"`context` is a sequence of {count:,} texts"
     documents = "1 document" if count == 1 else f"{count:,} documents"
     return f"{documents}, {corpus.chars:,} characters in all ({', '.join(named)}); {shape}."
+
+
+def _separators(corpus: Corpus) -> list[str]:
+    """How pages, slides and sheets stand in the texts, where there are any; in a few words."""
+    kinds = {section.kind for document in corpus.documents for section in document.sections}
+    tables = Counter(document.table for document in corpus.documents if document.table)
+    lines = []
+    if flat := [f"{kind}s" for kind in ("page", "slide") if kind in kinds]:
+        lines.append(f'In a text, "\\f" stands between {" and between ".join(flat)}.')
+    if any(document.reader == "sheets" for document in corpus.documents):
+        lines.append('Workbooks: each sheet is a line "# Sheet: NAME" and CSV lines; "\\f" between sheets.')
+    if tables:
+        named = ", ".join(f"{kind} {count:,}" for kind, count in sorted(tables.items()))
+        lines.append(f"Documents that read as tables (see `.tables`): {named}.")
+    return lines
 
 
 def _problems(corpus: Corpus) -> list[str]:
@@ -64,7 +79,10 @@ def _listing(corpus: Corpus) -> list[str]:
 
 
 def _line(document: Document) -> str:
-    return f"[{document.number}] {_short(document.name)} ({document.chars:,} characters)"
+    sections = Counter(section.kind for section in document.sections)
+    parts = [f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in sections.items()]
+    size = ", ".join([*parts, f"{document.chars:,} characters"])
+    return f"[{document.number}] {_short(document.name)} ({size})"
 
 
 def _previews(corpus: Corpus, head: int) -> list[str]:

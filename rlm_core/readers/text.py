@@ -190,14 +190,15 @@ def _plan_from_head(head: bytes, asked: str | None) -> _Plan | None:
     for mark, encoding, codec in _MARKS:
         if head.startswith(mark):
             return _Plan(codec, encoding, "surrogateescape" if codec == "utf-8" else "strict", len(mark))
+    controls = _control_share(head) > _MOST_CONTROLS
+    if (controls or b"\0" in head) and asked and asked.startswith(_WIDE):
+        return _given(asked)
     if b"\0" in head:
-        if asked and asked.startswith(_WIDE):
-            return _given(asked)
         codec16 = utf16_without_mark(head)
         if codec16 is None:
             raise Unreadable(f"a binary file (NUL bytes): {_NO_TEXT}")
         return _Plan(codec16, codec16, remark=f"read as {codec16} (guessed: no byte order mark)")
-    if _control_share(head) > _MOST_CONTROLS:
+    if controls:
         raise Unreadable(f"a binary file (control characters): {_NO_TEXT}")
     return None
 
