@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError, SandboxError
-from rlm_core.sub_calls import CellScope, Reply, chars_of
+from rlm_core.source_ranges import Prompt
+from rlm_core.sub_calls import CellScope, Reply
 from rlm_core.telemetry import Attribute, RunSpan, as_json
-from rlm_core.wire import OpenCall, Slot
+from rlm_core.wire import OpenCall, Slot, chars_of
 
 if TYPE_CHECKING:
     from rlm_core.orchestrator import Orchestrator
@@ -51,7 +52,11 @@ async def run_child(
         if slot.contexts is not None:
             texts = [host.text_of(parts) for parts in slot.contexts]
             corpus = await asyncio.to_thread(Corpus.from_texts, texts, state.scratch)
-        child = Orchestrator(state, corpus, question, parent.next_child_path(), parent.depth + 1, facts)
+        asked = Prompt.of(parent.corpus, [slot.prompt, *(slot.contexts or ())])
+        facts[sc.SOURCE_RANGES] = asked.at_once()
+        child = Orchestrator(
+            state, corpus, question, parent.next_child_path(), parent.depth + 1, facts, asked
+        )
         reply = answer_reply(await child.run(span))
     except LimitReached as error:
         kind = "depth" if error.dimension == "depth" else "budget"

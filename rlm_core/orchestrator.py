@@ -19,6 +19,7 @@ from rlm_core.prompts import cell_output, final_request, opening
 from rlm_core.root_calls import RootCalls
 from rlm_core.run_state import RunState
 from rlm_core.sandbox import SandboxReport
+from rlm_core.source_ranges import Prompt
 from rlm_core.sub_calls import CellScope, Reply, SubCalls
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview
 from rlm_core.values import as_text
@@ -39,6 +40,7 @@ class Orchestrator:
     path: str = "0"
     depth: int = 0
     facts: dict[str, Attribute | None] = field(default_factory=dict)  # more attributes of the run span
+    asked: Prompt | None = None  # of a child run: what its caller gave it, to be searched for
     _messages: list[Message] = field(default_factory=list)
     _refused: bool = False
     _budget_stops: int = 0
@@ -50,6 +52,8 @@ class Orchestrator:
         `CancelledError`.
         """
         span = self._start(parent)
+        if self.asked is not None:
+            self.state.sources.search(self.asked, span)
         outcome = Outcome("error", error="the run ended unexpectedly")
         try:
             async with self.state.workers[self.depth], contextlib.AsyncExitStack() as stack:

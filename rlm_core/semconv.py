@@ -136,6 +136,7 @@ RESPONSE_NORM_HASH: Final = "rlm.hash.response_normalised"
 #: "not_searched": unknown. `also` counts for each range of "located" the other places at which the same text
 #: stands (a lower bound in the thousands; 0 for what was given as a place), `left_out` the ranges that are
 #: not listed; `why` is a clause that says why text of the prompt was not searched, also beside "reference".
+#: On the span of a child run: its question and the documents it was given, in the corpus of the run above.
 SOURCE_RANGES: Final = "rlm.source_ranges"
 SERVED_FROM: Final = "rlm.served_from"  # model | record (an answer this run already had)
 BATCH_SIZE: Final = "rlm.batch.size"

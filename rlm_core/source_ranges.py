@@ -23,7 +23,7 @@ from rlm_core.errors import CorpusError
 from rlm_core.gram_index import GRAINS, MOST_BYTES
 from rlm_core.locate import Found
 from rlm_core.telemetry import Recorder, RunSpan, as_json
-from rlm_core.wire import Part, Slot
+from rlm_core.wire import Part
 
 LEAST: Final = GRAINS[0].least  # bytes; shorter texts are not searched for
 MOST_RANGES: Final = 1_000  # recorded of one prompt, the longest
@@ -47,12 +47,11 @@ class Prompt:
     problem: str | None = None
 
     @classmethod
-    def of(cls, corpus: Corpus, slot: Slot) -> Prompt:
-        """The prompt of a slot as it is sent; texts that are too short to be searched for are left out."""
-        between: list[Part] = ["\n\n"] if _has_text(slot.prompt) and _has_text(slot.snippet) else []
+    def of(cls, corpus: Corpus, texts: Sequence[list[Part]]) -> Prompt:
+        """Texts that are sent together; what is too short to be searched for is left out."""
         parts: list[str | Range] = []
         try:
-            for part in _merged([*slot.prompt, *between, *slot.snippet]):
+            for part in (part for text in texts for part in _merged(text)):
                 if not isinstance(part, str):
                     parts.append([part[0], *corpus.byte_range(*part)])
                 elif len(part) >= LEAST or len(part.encode("utf-8", "surrogatepass")) >= LEAST:
@@ -95,10 +94,6 @@ class Prompt:
         if why is not None:
             value["why"] = why
         return as_json(value)
-
-
-def _has_text(parts: list[Part]) -> bool:
-    return any(part if isinstance(part, str) else part[2] > part[1] for part in parts)
 
 
 def _merged(parts: list[Part]) -> list[Part]:

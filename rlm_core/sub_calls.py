@@ -26,7 +26,7 @@ from rlm_core.normalise import normalise
 from rlm_core.run_state import RunState
 from rlm_core.source_ranges import Prompt
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
-from rlm_core.wire import OpenCall, Part, Slot
+from rlm_core.wire import OpenCall, Part, Slot, chars_of
 
 REFUSALS_PER_CELL: Final = 8
 HOST_REPLIES_PER_CELL: Final = 1_000
@@ -160,7 +160,7 @@ class SubCalls:
             kind = error.kind if isinstance(error, ModelError) else "bad_request"
             return self.refuse(scope, parent, call, index, kind, str(error))
         request, identity = self._identify(call, slot, model, texts)
-        prompt = Prompt.of(self.corpus, slot)
+        prompt = Prompt.of(self.corpus, [slot.whole()])
         facts = {**self._call_facts(scope, call, index), sc.SOURCE_RANGES: prompt.at_once()}
         span = self._start_call(parent, request, identity, facts)
         self.state.sources.search(prompt, span)
@@ -293,8 +293,7 @@ class SubCalls:
             raise ModelError(
                 "too_large", f"a prompt of {chars:,} characters exceeds the limit of {most:,}; send parts"
             )
-        prompt, snippet = self.text_of(slot.prompt), self.text_of(slot.snippet)
-        return f"{prompt}\n\n{snippet}" if prompt and snippet else prompt + snippet
+        return self.text_of(slot.whole())
 
     def _model(self, asked: str | None) -> str:
         """The model of a call. Generated code may name only the models of this run."""
@@ -386,11 +385,6 @@ class SubCalls:
                 sc.BATCH_SIZE: call.size,
             },
         )
-
-
-def chars_of(parts: list[Part]) -> int:
-    """Characters the parts will have as text, without reading any: a place says its own length."""
-    return sum(len(part) if isinstance(part, str) else part[2] - part[1] for part in parts)
 
 
 def _template(slot: Slot) -> str:

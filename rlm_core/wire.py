@@ -35,6 +35,16 @@ class Slot:
     contexts: list[list[Part]] | None = None
     too_large: int | None = None
 
+    def whole(self) -> list[Part]:
+        """Prompt and snippet as one text, with a blank line between where both have any."""
+        between: list[Part] = ["\n\n"] if chars_of(self.prompt) and chars_of(self.snippet) else []
+        return [*self.prompt, *between, *self.snippet]
+
+
+def chars_of(parts: list[Part]) -> int:
+    """Characters the parts will have as text, without reading any: a place says its own length."""
+    return sum(len(part) if isinstance(part, str) else part[2] - part[1] for part in parts)
+
 
 @dataclass(slots=True)
 class OpenCall:

@@ -389,3 +389,7 @@ def test_calls_of_a_child_run_name_the_corpus_of_the_child(recorded: Recorded) -
     assert [value["how"] for value in sources(view)] == ["located", "located"]
     (start, end), (own_start, own_end) = (value["ranges"][0][1:] for value in sources(view))
     assert child.encode()[start:end].decode() == DREDGING == REPORT.encode()[own_start:own_end].decode()
+    (below,) = [span for span in view.spans if span.kind == "run" and span.depth == 1]
+    value = json.loads(below.attributes[sc.SOURCE_RANGES])
+    assert value["how"] == "located"
+    assert [REPORT.encode()[start:end].decode() for _, start, end in value["ranges"]] == [child]
