@@ -7,6 +7,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,6 +17,7 @@ from typing import Final
 from rlm_core.canonical import writing
 from rlm_core.errors import CorpusError
 from rlm_core.manifest import MANIFEST, checked_name, load_manifest, manifest_json
+from rlm_core.staging import REMOVED
 from rlm_core.walk import printable
 
 _ID: Final = re.compile(r"[0-9a-f]{16}")
@@ -71,10 +73,11 @@ def remove_corpus(corpora: Path, corpus_id: str) -> None:
     needs a text that is gone it says so. Raises `CorpusError` when it is not there or cannot be removed.
     """
     folder = corpus_folder(corpora, corpus_id)
-    gone = folder.with_name(f".removed-{secrets.token_hex(8)}")
+    gone = folder.with_name(f"{REMOVED}{secrets.token_hex(8)}")
     try:
         os.rename(folder, gone)
-        shutil.rmtree(gone)
+        with suppress(FileNotFoundError):  # an add that tidies up was faster
+            shutil.rmtree(gone)
     except OSError as error:
         raise CorpusError(
             f"corpus {corpus_id} cannot be removed ({error.strerror or error}): check the rights in {corpora}"

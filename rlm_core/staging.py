@@ -39,6 +39,7 @@ else:
     import fcntl
 
 CHECKPOINTS: Final = "checkpoints.bin"
+REMOVED: Final = ".removed-"  # begins the name of a corpus that is being removed
 _ADDING: Final = ".adding-"
 _LOCK: Final = ".lock"
 _TRIES: Final = 100
@@ -115,7 +116,9 @@ class Staging:
 
 
 def remove_stale(corpora: Path) -> None:
-    """Remove what adds left behind that were killed: folders in the making whose lock nobody holds."""
+    """Remove what killed processes left: corpora half removed, folders in the making whose lock nobody holds."""
+    for path in corpora.glob(f"{REMOVED}*"):
+        shutil.rmtree(path, ignore_errors=True)
     for path in corpora.glob(f"{_ADDING}*"):
         folder = path.with_suffix("")
         try:

@@ -118,7 +118,7 @@ def _folder(walk: _Walk, root: str, given: str) -> None:
     stack: list[os.DirEntry[str]] = _entries(walk, root, given)
     while stack:
         entry = stack.pop()
-        relative = os.path.relpath(entry.path, root)
+        relative = entry.path[len(root) :].lstrip(os.sep)
         shown = os.path.join(given, relative)
         try:
             if _is_passed_over(walk, entry):

@@ -91,6 +91,7 @@ def test_left_overs_of_killed_adds_are_removed(folder: Path, corpora: Path) -> N
     (corpora / ".adding-0123.lock").touch()
     (corpora / ".adding-4567/texts/a.txt").write_text("half")
     (corpora / ".adding-89ab.lock").touch()
+    (corpora / ".removed-0123/texts").mkdir(parents=True)
     corpus = Corpus.add([folder], corpora)
     assert [path.name for path in corpora.iterdir()] == [corpus.corpus_id]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from rlm_core.errors import CorpusError
 from rlm_core.readers import Unreadable
 from rlm_core.readers.dispatch import FileReader, Taken
 from rlm_core.readers.reading import Reading
-from rlm_core.readers.text import BLOCK
+from rlm_core.readers.signatures import recognise
+from rlm_core.readers.text import BLOCK, HEAD
 from rlm_core.walk import Found, find_files
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -206,6 +209,64 @@ def test_a_guess_never_fails(sample: bytes) -> None:
 )
 def test_what_is_not_text_is_named(tmp_path: Path, data: bytes, name: str, says: str) -> None:
     assert refusal(tmp_path, data, name).startswith(says)
+
+
+PAGE = b"<!-- made -->\n<!DOCTYPE html>\n<html><body>text</body></html>"
+MAIL = b"From: a@example.org\nSubject: x\n\nbody\n"
+XLS = OLE + b"\0" * 600 + "Workbook".encode("utf-16-le") + b"\0\0"
+TAR = b"a.txt".ljust(257, b"\0") + b"ustar\x0000".ljust(255, b"\0")
+
+
+def office(entry: str) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in ("[Content_Types].xml", "docProps/app.xml", entry):
+            archive.writestr(name, "x")
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "reader", "remark"),
+    [
+        (b"plain", "a.txt", "text", None),
+        (b"plain", "README", "text", None),
+        (b"plain", "a.pdf", "text", "named .pdf, but it is plain text: read as that"),
+        (b"plain", "a.JPG", "text", "named .jpg, but it is plain text: read as that"),
+        (b"%PDF-1.7", "a.pdf", "pdf", None),
+        (b"%PDF-1.7", "a", "pdf", None),
+        (b"%PDF-1.7", "a.txt", "pdf", "named .txt, but it is a PDF document: read as that"),
+        (b"\n\nnoise%PDF-1.7", "a.pdf", "pdf", None),
+        (b"see %PDF-1.7", "a.txt", "text", None),
+        (office("word/document.xml"), "a.docx", "docx", None),
+        (office("word/document2.xml"), "a.docm", "docx", None),
+        (office("ppt/presentation.xml"), "a.pptx", "pptx", None),
+        (office("xl/workbook.bin"), "a.xlsb", "sheets", None),
+        (office("xl/workbook.xml"), "a.csv", "sheets", "named .csv, but it is a workbook: read as that"),
+        (office("sub/word/document.xml"), "a.zip", "zip", None),
+        (office("code.py"), "a.whl", "zip", None),
+        (XLS, "a.xls", "sheets", None),
+        (PAGE, "a.html", "html", None),
+        (PAGE, "a.xls", "html", "named .xls, but it is an HTML page: read as that"),
+        (PAGE, "a.txt", "html", "named .txt, but it is an HTML page: read as that"),
+        (PAGE, "page", "html", None),
+        (PAGE, "a.md", "text", None),
+        (PAGE, "a.py", "text", None),
+        (b"<p>part", "a.htm", "html", None),
+        (b"<!--" * 16_000, "a", "text", None),
+        (b"<!---->" * 9_000, "a", "text", None),
+        (MAIL, "a.eml", "mail", None),
+        (MAIL, "a.txt", "text", None),
+        (b"no header", "a.eml", "text", "named .eml, but it is plain text: read as that"),
+        (b"PAR1....", "a.parquet", "parquet", None),
+        (TAR, "a.tar", "tar", None),
+        (b"\x1f\x8b", "a.log.gz", "gzip", None),
+        (b"BZh91AY&SY", "a.bz2", "bzip2", None),
+        (b"BZhello", "a.txt", "text", None),
+    ],
+)
+def test_kinds_by_content_first(data: bytes, name: str, reader: str, remark: str | None) -> None:
+    kind, said = recognise(io.BytesIO(data), data[:HEAD], name)
+    assert (kind.reader, said) == (reader, remark)
 
 
 def test_a_program_behind_a_text_is_not_read_as_an_old_encoding(tmp_path: Path) -> None:
