@@ -53,12 +53,12 @@ class Result:
         if self.attempt.expected == "contained":
             if self.found or self.broken:
                 return "NOT CONTAINED"
-            return "contained, worker lost" if self.died else "contained"
+            return "contained (worker lost)" if self.died else "contained"
         if self.attempt.stopped_at(self.level):
             return "THROUGH" if self.found or self.broken else "stopped"
         if self.found:
             return "open"
-        return "not reached" if self.shown_here else "not shown here"
+        return "not reached" if self.shown_here or self.level != "none" else "not shown here"
 
     @property
     def ok(self) -> bool:

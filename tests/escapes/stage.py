@@ -23,9 +23,10 @@ import rlm_core.worker_watch
 from rlm_core.environment import Environment
 from rlm_core.errors import RLMScopeError, WorkerDied
 from rlm_core.limits import Limits
+from rlm_core.sandbox import Level, checked_level
 from rlm_core.wire import OpenCall
 from tests.escapes.attempts import BY_ID, Attempt
-from tests.escapes.theatre import MARK_VARIABLE, Theatre, descendants
+from tests.escapes.theatre import MARK_VARIABLE, Theatre
 
 SPARE_SECONDS: Final = 12.0  # how much later than its limit a contained attempt must have been reported
 _MEMORY: Final = 1 << 30
@@ -58,7 +59,7 @@ class Host:
 class Stage:
     """Runs attempts at one level; those that need no worker of their own share one."""
 
-    def __init__(self, level: str, folder: Path) -> None:
+    def __init__(self, level: Level, folder: Path) -> None:
         self.level = level
         self.theatre = Theatre(folder, os.environ[MARK_VARIABLE])
         self._shared: Environment | None = None
@@ -80,7 +81,7 @@ class Stage:
         if environment is not self._shared or result["found"] or result["broken"]:
             await self._drop(environment)
             result["found"] += self.theatre.look(_processes(self._shared))
-        result["layers"] = list(getattr(getattr(environment, "sandbox", None), "layers", ()))
+        result["layers"] = list(environment.sandbox.layers) if environment.sandbox is not None else []
         return result
 
     def naked(self, attempt: Attempt) -> dict[str, Any]:
@@ -88,9 +89,9 @@ class Stage:
         code = self._names(_NAKED_MEMORY) + attempt.code
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         found = ["it said so"] if "ESCAPED" in done.stdout else []
+        found += self.theatre.look(_processes(self._shared))
         output = (done.stdout + done.stderr)[-2000:]
-        return {"id": attempt.id, "found": found + self.theatre.look(set()), "broken": [], "output": output,
-                "died": "", "layers": []}  # fmt: skip
+        return {"id": attempt.id, "found": found, "broken": [], "output": output, "died": "", "layers": []}
 
     async def close(self) -> None:
         """End the shared worker."""
@@ -104,9 +105,7 @@ class Stage:
 
     async def _raise_curtain(self, attempt: Attempt) -> Environment:
         limits = replace(Limits(memory_bytes=_MEMORY), **attempt.limits)
-        environment: Any = Environment(self.theatre.documents, limits, 7)
-        if hasattr(environment, "level"):
-            environment = Environment(self.theatre.documents, limits, 7, level=self.level, minimum="none")  # type: ignore[call-arg]
+        environment = Environment(self.theatre.documents, limits, 7, self.level, minimum="none")
         await environment.start()
         report = await self._cell(environment, self._names(limits.memory_bytes) + "x = 41")
         assert report.exception is None, report.exception
@@ -125,12 +124,13 @@ class Stage:
         environment.limits = replace(
             environment.limits, cell_seconds=attempt.seconds, cell_cpu_seconds=attempt.seconds
         )
-        broken, output, died = [], "", ""
+        broken, said, output, died = [], "", "", ""
         code = f"CELL = {self._cells + 1}\n{attempt.code}"
         try:
             async with asyncio.timeout(attempt.seconds + SPARE_SECONDS):
                 report = await self._cell(environment, code)
-            output = f"{report.stdout}\n{report.exception or ''}\n{report.native_output}"
+            said = report.stdout  # not the traceback, which shows lines of the attempt
+            output = f"{said}\n{report.exception or ''}\n{report.native_output}"
         except WorkerDied as death:
             output = died = str(death)
             if attempt.state == "keep":
@@ -142,7 +142,7 @@ class Stage:
             broken.append(f"{len(output):,} characters of output")
         return {
             "id": attempt.id,
-            "found": ["it said so"] if "ESCAPED" in output else [],
+            "found": ["it said so"] if "ESCAPED" in said else [],
             "broken": broken,
             "output": output[-2000:],
             "died": died,
@@ -160,18 +160,14 @@ class Stage:
 
 
 def _processes(environment: Environment | None) -> set[int]:
-    """The worker, and whatever stands between it and this process."""
-    process = environment._process if environment is not None else None
-    if process is None:
+    """The worker, and what it is wrapped in."""
+    if environment is None or environment.pid is None or environment._process is None:
         return set()
-    below = descendants(process.pid)
-    # a wrapper has one process inside, perhaps with a first process of its own; a worker alone has none
-    wrapped = getattr(environment, "level", None) == "strict"
-    return {process.pid, *(below[:2] if wrapped else ())}
+    return {environment.pid, environment._process.pid}
 
 
 async def _serve(level: str, folder: Path) -> None:
-    stage = Stage(level, folder)
+    stage = Stage(checked_level(level), folder)
     loop = asyncio.get_running_loop()
     orders = sys.stdin
     while line := await loop.run_in_executor(None, orders.readline):

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import stat
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from rlm_core.corpus import Corpus
 MARK_VARIABLE: Final = "ESCAPE_STAGE_SECRET"
 PACKAGES: Final = Path(str(importlib.util.find_spec("numpy").origin)).parent.parent  # type: ignore[union-attr]
 HERE: Final = Path(rlm_core.worker.__file__).parent
+_MOMENT: Final = 1.0  # seconds
 _SIGNALS: Final = (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _TEXT: Final = "line of the corpus\n" * 400
 _CANARY: Final = b"sings as long as nobody touched it\n"
@@ -89,14 +91,22 @@ class Theatre:
             if (planted := place / self.plant).exists():
                 planted.unlink()
                 found.append(f"a file was planted in {place.name}")
-        strays = [pid for pid in descendants(os.getpid()) if pid not in self._children | workers]
-        if strays:
+        if strays := self._strays(workers):
             found.append(f"{len(strays)} processes were started")
             for pid in strays:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         _reap()
         return found
+
+    def _strays(self, workers: set[int]) -> list[int]:
+        """Processes that are nobody's; one that is about to end has a moment for it."""
+        ends = time.monotonic() + _MOMENT
+        while strays := [pid for pid in descendants(os.getpid()) if pid not in self._children | workers]:
+            if time.monotonic() > ends:
+                break
+            time.sleep(0.02)
+        return strays
 
     def _write_private(self, folder: Path) -> None:
         for path in (self.home / ".ssh", self.home / ".aws", self.canaries):

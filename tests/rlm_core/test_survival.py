@@ -187,7 +187,7 @@ def test_a_thread_that_outlives_its_cell_asks_nobody_and_blocks_nothing(tmp_path
 
 
 def test_one_trouble_after_another(tmp_path: Path) -> None:
-    """Each loss is answered by the completed cells; one that ended in an exception of its own is completed."""
+    """Each loss is answered by the completed cells; one that ended in an exception is completed too."""
     troubles = ("import os\nos._exit(1)", "late = 5\n1 / 0", "import ctypes\nctypes.string_at(0)")
     seen = Survivor(tmp_path, SETUP, *troubles, f"assert late == 5\n{FINAL}")
     assert seen.answer.value == ANSWER and seen.asked == ["before", "after"]

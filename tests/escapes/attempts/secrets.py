@@ -159,6 +159,8 @@ ATTEMPTS: Final[tuple[Attempt, ...]] = (
         ring = libc.syscall(425, 8, ctypes.create_string_buffer(120))
         print('ESCAPED' if ring >= 0 else ctypes.get_errno())
         """,
+        shown="root",
+        why="its rings take locked memory, of which no level gives an ordinary user any",
     ),
     blocked(
         "E16",
