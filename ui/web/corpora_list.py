@@ -79,16 +79,20 @@ def _rows(home: Home, shown: Sequence[CorpusInfo]) -> list[dict[str, Any]]:
     return [
         {
             "Name": info.name if info.broken is None else f"(cannot be used: {info.broken})",
-            "Documents": None if info.broken else f"{info.documents:,}",
-            "Characters": None if info.broken else f"{info.chars:,}",
-            "Size": None if info.broken else size(info.bytes),
-            "Left out": None if info.broken else f"{info.problems:,}",
-            "Changed files": changes,
+            **_figures(info, changes),
             "Added": moment(info.added, zone),
             "Id": info.corpus_id,
         }
         for info, changes in zip(shown, stored.changes(home, shown), strict=True)
     ]
+
+
+def _figures(info: CorpusInfo, changes: str) -> dict[str, str]:
+    if info.broken is not None:
+        return dict.fromkeys(_RIGHT, "unknown")
+    counts = (info.documents, info.chars, info.problems)
+    documents, chars, left_out = (f"{count:,}" for count in counts)
+    return dict(zip(_RIGHT, (documents, chars, size(info.bytes), left_out, changes), strict=True))
 
 
 # -- adding

@@ -39,6 +39,7 @@ def details(home: Home, corpus_id: str) -> None:
     except RLMScopeError as error:
         problem(error)
         if stored.is_known(home, corpus_id):
+            corpus_changes.remove_button(corpus_id)
             corpus_changes.removal(home, corpus_id, corpora.runs_over(home, corpus_id, note))
         return
     runs = corpora.runs_over(home, corpus_id, note)
@@ -94,11 +95,8 @@ def _changed(names: list[str]) -> None:
     """Files that are no longer what was added: a run that meets one stops there."""
     if names:
         listed = ", ".join(names[:_NAMED_FILES]) + (", …" if len(names) > _NAMED_FILES else "")
-        said(
-            f"{counted(len(names), 'file')} changed",
-            "orange",
-            f"{listed}. Add the corpus again to read them.",
-        )
+        sentence = f"{listed}: not what was added any more. Add the corpus again to ask about what is there."
+        said(f"{counted(len(names), 'file')} changed", "orange", sentence)
 
 
 # -- what is in it, what is not, what was asked
