@@ -116,7 +116,7 @@ class Staging:
 
 
 def remove_stale(corpora: Path) -> None:
-    """Remove what killed processes left: corpora half removed, folders in the making whose lock nobody holds."""
+    """Remove what killed processes left: corpora half removed, folders in the making that nobody locks."""
     for path in corpora.glob(f"{REMOVED}*"):
         shutil.rmtree(path, ignore_errors=True)
     for path in corpora.glob(f"{_ADDING}*"):

@@ -399,6 +399,30 @@ def test_any_archive_is_unpacked_or_named(
     assert sorted(path.name for path in folder.iterdir()) == ["file", "staged"]
 
 
+@settings(max_examples=8)
+@given(
+    data=st.sampled_from([*SAMPLES.values(), b"%PDF-1.7\n", b"PAR1", b"<html>", b"From: x\n\n"]),
+    suffix=st.sampled_from(
+        [".zip", ".gz", ".pdf", ".docx", ".xlsx", ".eml", ".html", ".parquet", ".txt", ""]
+    ),
+    changes=st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=5),
+    more=st.binary(max_size=50),
+)
+def test_any_file_costs_at_most_its_lines(
+    tmp_path_factory: Any, data: bytes, suffix: str, changes: list[tuple[int, int]], more: bytes
+) -> None:
+    changed = bytearray(data)
+    for place, byte in changes:
+        changed[place % len(data)] = byte
+    folder = tmp_path_factory.mktemp("add")
+    (folder / "a.txt").write_text("first")
+    (folder / f"b{suffix}").write_bytes(changed + more)
+    corpus = Corpus.add([folder], folder / "corpora")
+    assert corpus.text(0, 0, 5) == "first"
+    assert len(corpus.documents) > 1 or corpus.problems
+    assert [path.name for path in (folder / "corpora").iterdir()] == [corpus.corpus_id]
+
+
 def test_only_an_archive_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(zipped({"a.bin": b"\0\1\2"}))
     with pytest.raises(CorpusError, match=r"a\.zip/a\.bin: a binary file"):
