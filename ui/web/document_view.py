@@ -28,7 +28,7 @@ def document(corpus: Corpus, number: int) -> None:
     where = "read in place" if found.in_place else "kept as a copy of its text"
     st.caption(f"Document {number + 1:,} of {len(corpus.documents):,} · {found.chars:,} characters · {where}")
     with st.container(key="document-kind"):
-        plain.text(f"{kind(found)}, {found.encoding}")
+        plain.text(", ".join(filter(None, (kind(found), found.encoding))))  # only texts have an encoding
     for remark in found.problems:
         note(remark)
     start, end = 0, found.chars
