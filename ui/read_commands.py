@@ -68,13 +68,16 @@ def span(state: State, run: str, span_id: str, everything: bool) -> None:
 
     home = state.home
     view = load_run(home, resolve_run(home, run, warn=say), warn=say)
-    detail = span_detail(view, resolve_span(view, span_id))
+    row = resolve_span(view, span_id)
+    detail = span_detail(view, row)
     if state.as_json:
         print_json(detail)
         return
+    from ui.passages import sources_of
     from ui.span_text import span_text
 
-    click.echo("\n".join(span_text(detail, everything=everything)))
+    sources = sources_of(view, row, detail["source_ranges"], home.corpora)
+    click.echo("\n".join(span_text(detail, everything=everything, sources=sources)))
 
 
 def _keys(_ctx: click.Context, _parameter: click.Parameter, value: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ui.figures import counted, duration, money, tokens
+from ui.passages import Sources, passage_line
 from ui.visible import block, line
 
 # in the order in which a person asks: what went in, what came out, where it came from, what else is known
@@ -37,8 +38,13 @@ _SECTIONS: Final = (
 _RULE: Final = 72
 
 
-def span_text(detail: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
-    """The lines of `rlmscope span`, safe to print. Texts are whole; `everything` adds raw attributes."""
+def span_text(
+    detail: Mapping[str, Any], *, everything: bool, sources: Sources | None = None
+) -> Iterator[str]:
+    """The lines of `rlmscope span`, safe to print. Texts are whole; `everything` adds raw attributes.
+
+    `sources`: what the source ranges mean, if they mean anything.
+    """
     yield from _head(detail)
     for name in _SECTIONS:
         value = detail.get(name)
@@ -47,7 +53,10 @@ def span_text(detail: Mapping[str, Any], *, everything: bool) -> Iterator[str]:
         if name == "attributes" and not everything:
             yield from ("", f"{counted(len(value or {}), 'attribute')}; --all shows them")
             continue
-        if value not in (None, [], {}):
+        if name == "source_ranges" and sources is not None:
+            yield ""
+            yield from _sources(sources)
+        elif value not in (None, [], {}):
             yield ""
             yield from _section(name, value)
 
@@ -89,6 +98,19 @@ def _section(name: str, value: Any) -> Iterator[str]:
         yield from (_inline(item) for item in value)
     else:
         yield _inline(value)
+
+
+def _sources(sources: Sources) -> Iterator[str]:
+    yield _rule("source ranges")
+    yield from map(line, sources.words)
+    for passage in sources.passages:
+        yield ""
+        yield line(passage_line(passage))
+        if passage.text:
+            end = "…" if passage.cut else ""
+            yield from (f"  | {block(row)}" for row in (passage.text + end).split("\n"))
+        elif passage.problem:
+            yield f"  ({line(passage.problem)})"
 
 
 def _inline(value: Any) -> str:

@@ -40,12 +40,17 @@ def test_a_call_as_workers_send_it() -> None:
     call = OpenCall.read({**OPEN, "n": 3, "batch": True, "model": "m", "schema": {"a": [1]}, "max_tokens": 9})
     assert (call.id, call.op, call.size, call.batch, call.line) == (1, "llm", 3, True, 3)
     assert (call.model, call.schema, call.max_tokens) == ("m", {"a": [1]}, 9)
+    assert call.touched == []
     call.add([{"p": ["a", [0, 1, 2]], "s": [[3, 0, 5]]}])
     call.add([{"p": ["b"], "c": [["x"], [[0, 0, 1]]]}, {"too_large": 10_000_000}])
     first, second, third = call.closed().slots
     assert first.prompt == ["a", [0, 1, 2]] and first.snippet == [[3, 0, 5]] and first.contexts is None
     assert second.contexts == [["x"], [[0, 0, 1]]] and second.snippet == []
     assert third.too_large == 10_000_000 and third.prompt == []
+
+
+def test_a_call_says_what_code_has_looked_at() -> None:
+    assert OpenCall.read({**OPEN, "touched": [[3, 0, 9], [0, 2, 2]]}).touched == [[3, 0, 9], [0, 2, 2]]
 
 
 @pytest.mark.parametrize("extra", ["api_base", "api_key", "headers", "extra", "x" * 100_000])
@@ -75,6 +80,16 @@ def test_a_call_cannot_carry_more_than_it_may(extra: str) -> None:
         {"schema": []},
         {"schema": {"a": deep(5_000)}},
         {"schema": {"a": [0] * 50_000}},
+        {"touched": None},
+        {"touched": {"0": 1}},
+        {"touched": [[0, 1]]},
+        {"touched": [[0, 1, 2, 3]]},
+        {"touched": [[0, 1, 2.0]]},
+        {"touched": [[0, True, 2]]},
+        {"touched": [[-1, 1, 2]]},
+        {"touched": [[0, 1, 2**60]]},
+        {"touched": ["abc"]},
+        {"touched": [[0, 1, 2]] * 1_001},
         {"max_tokens": 0},
         {"max_tokens": True},
         {"max_tokens": 2**40},

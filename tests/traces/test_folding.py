@@ -11,7 +11,7 @@ import pytest
 
 from rlm_core import semconv as sc
 from tests.traces.records import RUN, START_NS, body, end, fin, header, home_in, start, write_spool
-from traces.reading import RunView, SpanRow, load_run
+from traces.reading import RunView, SpanRow, load_run, span_detail
 from traces.view import SpoolRun
 
 
@@ -195,6 +195,9 @@ def test_a_number_that_is_none_is_unknown_and_counted(tmp_path: Path) -> None:
         body("text") | {"text": 7},
         {"kind": "b", "sha256": "0", "b64": "not base64!"},
         {"kind": "ev", "span_id": "1", "name": "n", "t": None, "a": {}},
+        {"kind": "ev", "span_id": "2", "name": sc.EV_SOURCES, "t": START_NS, "a": {sc.SOURCE_RANGES: "{}"}},
+        {"kind": "ev", "span_id": "1", "name": sc.EV_SOURCES, "t": START_NS, "a": {sc.SOURCE_RANGES: 7}},
+        {"kind": "ev", "span_id": "1", "name": sc.EV_SOURCES, "t": START_NS, "a": {}},
         fin(status="splendid"),
         fin(problems=-1),
         fin(problems="many"),
@@ -226,6 +229,19 @@ def test_a_header_that_makes_no_sense_does_not_hide_the_run(
     assert view.summary.run_id == RUN
     assert view.summary.problems == problems
     assert len(view.spans) == 1
+
+
+def test_source_ranges_that_came_after_the_end_are_a_fact_of_the_span(tmp_path: Path) -> None:
+    late = {"kind": "ev", "span_id": "1", "name": sc.EV_SOURCES, "t": START_NS + 5}
+    late["a"] = {sc.SOURCE_RANGES: '{"how":"none"}', "made.up": 1}
+    other = {"kind": "ev", "span_id": "1", "name": sc.EV_NOTICE, "t": START_NS + 6, "a": {}}
+    before = {sc.SOURCE_RANGES: '{"how":"not_searched"}', sc.DEPTH: 1}
+    view = view_of(tmp_path, header(), start("1", a=before), end("1"), late, other, fin())
+    (span,) = view.spans
+    assert dict(span.attributes) == {**before, sc.SOURCE_RANGES: '{"how":"none"}'}
+    assert span_detail(view, span)["source_ranges"] == {"how": "none"}
+    assert [event["name"] for event in view.events("1")] == [sc.EV_NOTICE]
+    assert (view.summary.problems, span.end_ns) == (0, START_NS + 2)
 
 
 def test_time_that_runs_backwards_gives_no_negative_duration(tmp_path: Path) -> None:

@@ -204,7 +204,8 @@ def test_span_for_people(call: Callable[..., Any], written: Callable[..., Any]) 
     for expected in (
         "Which label?",
         "billing",
-        "how: reference",
+        "The prompt holds these passages of the corpus, word for word.",
+        "document 0, bytes 0 to 9",
         "attempt=0",
         "tokens 10 in, 2 out",
         "$0.0001",

@@ -1,74 +1,49 @@
-"""Where the text of a sub-call came from: documents and byte ranges, or why they are not known."""
+"""The Sources tab: where the text of a sub-call came from, with the passages, or why they are not known."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any, Final
 
 import streamlit as st
 
-from rlm_core import semconv as sc
-from traces.reading import RunView
+from traces.home import Home
+from traces.reading import RunView, SpanRow
+from ui.figures import counted
+from ui.passages import SHOWN_BYTES, sources_of
 from ui.web import plain
-from ui.web.run_words import top_span
 
-_HOW: Final = {
-    "reference": "The prompt holds these passages of the corpus, word for word.",
-    "not_searched": "Not searched: the code built this prompt from texts of its own.",
-    "not_verbatim": "Not verbatim: no passage of the corpus stands in this prompt word for word.",
-}
+_WHOLE: Final = 10  # passages shown as text below the table
 
 
-def sources(view: RunView, value: Any) -> None:
-    """The passages that a prompt was made of, by document name and byte range."""
-    how = value.get("how") if isinstance(value, Mapping) else None
-    if not isinstance(how, str):
+def sources(view: RunView, span: SpanRow, value: Any) -> None:
+    """The passages that a prompt holds, by document name, place and byte range, and their text."""
+    found = sources_of(view, span, value, Home.resolve().corpora)
+    if found is None:
         plain.json(value)
         return
-    plain.text(_HOW.get(how, how))
-    ranges = value.get("ranges")
-    names = _document_names(view)
-    rows = [_passage(item, names) for item in ranges] if isinstance(ranges, list) else []
-    if rows:
-        plain.table(rows)
-    elif how == "reference":
-        st.text("No passage is recorded.")
-
-
-def _passage(item: object, names: dict[int, str]) -> dict[str, object]:
-    if not (isinstance(item, list) and len(item) == 3 and all(type(part) is int for part in item)):
-        return {"passage": item}
-    document, start, end = item
-    return {
-        "document": names.get(document, f"document {document}"),
-        "from byte": start,
-        "to byte": end,
-        "bytes": end - start,
-    }
-
-
-def _document_names(view: RunView) -> dict[int, str]:
-    """Names by number, from the document table on the run's span."""
-    top = top_span(view)
-    digest = None if top is None else top.attributes.get(sc.CORPUS + ".sha256")
-    rows = document_rows(view.payload(digest) if isinstance(digest, str) else None)
-    return {number: str(row["document"]) for number, row in enumerate(rows)}
-
-
-def document_rows(corpus: object) -> list[dict[str, object]]:
-    """The documents of a run from its corpus table (JSON, untrusted), in order; none when it is unusable."""
-    try:
-        documents = json.loads(corpus)["documents"] if isinstance(corpus, str) else []
-        return [
-            {
-                "document": str(item["name"]),
-                "characters": item.get("chars"),
-                "type": item.get("media_type"),
-                "encoding": item.get("encoding"),
-                "problems": "; ".join(map(str, item.get("problems") or ())) or None,
-            }
-            for item in documents
-        ]
-    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
-        return []
+    for sentence in found.words:
+        plain.text(sentence)
+    if not found.passages:
+        return
+    rows = [
+        {
+            "number": number,
+            "document": passage.document,
+            "place": passage.place,
+            "from byte": passage.start,
+            "to byte": passage.end,
+            "bytes": passage.end - passage.start,
+            "in other places": passage.also,
+            "text": passage.text or passage.problem,
+        }
+        for number, passage in enumerate(found.passages, 1)
+    ]
+    kept = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    plain.table(rows, columns=kept, key=f"{span.span_id}-sources")
+    for number, passage in enumerate(found.passages[:_WHOLE], 1):
+        if passage.text:
+            cut = f", the first {SHOWN_BYTES:,} bytes" if passage.cut else ""
+            st.caption(f"Passage {number}{cut}")
+            plain.code(passage.text)
+    if len(found.passages) > _WHOLE:
+        st.caption(f"The texts of the first {_WHOLE} of {counted(len(found.passages), 'passage')}.")

@@ -12,9 +12,10 @@ import streamlit as st
 from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
 from ui.figures import counted
+from ui.passages import document_rows
 from ui.web import plain, span_tables
 from ui.web.notices import note
-from ui.web.span_sources import document_rows, sources
+from ui.web.span_sources import sources
 
 Tab = tuple[str, Callable[[], None]]
 _TEXTS: Final = (
@@ -50,7 +51,7 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
         if detail.get(key):
             tabs.append((name, partial(show, span, detail[key])))
     if detail.get("source_ranges") is not None:
-        tabs.append(("Sources", partial(sources, view, detail["source_ranges"])))
+        tabs.append(("Sources", partial(sources, view, span, detail["source_ranges"])))
     if documents := document_rows(detail.get("corpus")):
         tabs.append(("Documents", partial(plain.table, documents, key=f"{span.span_id}-documents")))
     if settings := _settings(detail):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from rlm_core import semconv as sc
+from rlm_core.corpus import Corpus
 from rlm_core.telemetry import as_json
 from tests.support.pages import problems, texts, use
 from tests.support.recorded_runs import WIDE, recording, wide_run
@@ -109,29 +110,68 @@ def test_output_that_was_shown_whole_is_not_shown_twice(home: Home) -> None:
     assert [code.value for code in page.code][2:] == ["27\n"]
 
 
+LETTER = "Dear Sir,\nthe crane <b>fell</b> over."
+
+
+def asked_about_a_letter(home: Home, value: object, *, corpus_id: str | None = None) -> str:
+    """A recorded sub-call with these source ranges in a corpus of one letter; returns the span id."""
+    corpus = Corpus.from_texts({"letters/a.txt": LETTER}, home.corpora)
+    with recording(home) as made:
+        facts = {sc.CORPUS_ID: corpus_id or corpus.corpus_id}
+        run = made.recorder.start("run", sc.NAME_RUN, None, facts)
+        run.text(sc.CORPUS, corpus.record_json())
+        call = made.recorder.start("sub_call", "chat s", run, {})
+        call.end("ok", {sc.SOURCE_RANGES: as_json(value)})
+        run.end()
+    return call.span_id
+
+
+def test_sources_with_their_passages(home: Home) -> None:
+    ranges, places = [[0, 10, 37], [7, 0, 5]], ["page 3", None]
+    value = {"how": "located", "ranges": ranges, "places": places, "also": [2, 0], "left_out": 4}
+    page = open_tab(run_page(WIDE, asked_about_a_letter(home, value)), "Sources")
+    assert {
+        "The prompt holds these passages of the corpus, word for word; a search found them.",
+        "4 shorter passages are not listed.",
+    } <= set(texts(page))
+    first, second = page.dataframe[0].value.to_dict("records")
+    assert (first["document"], first["place"]) == ("letters/a.txt", "page 3")
+    assert (first["from byte"], first["to byte"], first["bytes"]) == (10, 37, 27)
+    assert (first["in other places"], first["text"]) == (2, LETTER[10:])
+    assert second["document"] == "document 7" and "there are no bytes 0 to 5" in second["text"]
+    assert [code.value for code in page.code][-1] == LETTER[10:]
+
+
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("value", "words"),
     [
-        ("reference", "The prompt holds these passages of the corpus, word for word."),
-        ("not_searched", "Not searched: the code built this prompt from texts of its own."),
-        ("not_verbatim", "Not verbatim: no passage of the corpus stands in this prompt word for word."),
+        (
+            {"how": "none", "ranges": [], "places": []},
+            "Not verbatim: no passage of the corpus stands in this",
+        ),
+        ({"how": "not_searched", "ranges": []}, "Why: the code built this prompt from texts of its own."),
+        ({"how": "not_searched", "why": "the run ended before"}, "Why: the run ended before."),
+        (
+            {"how": "reference", "ranges": [[0, 0, 4]], "why": "the run ended before"},
+            "Some text of the prompt was not searched for: the run ended before.",
+        ),
+        ({"how": "located", "ranges": [[0, 4, 0], [0], "x"]}, "3 entries of the record cannot be used."),
     ],
 )
-def test_sources(home: Home, how: str, words: str) -> None:
-    ranges = [[0, 10, 40], [7, 0, 5]] if how == "reference" else []
-    with recording(home) as made:
-        run = made.recorder.start("run", sc.NAME_RUN, None, {})
-        run.text(sc.CORPUS, json.dumps({"documents": [{"name": "letters/a.txt"}]}))
-        call = made.recorder.start("sub_call", "chat s", run, {})
-        call.end("ok", {sc.SOURCE_RANGES: as_json({"how": how, "ranges": ranges})})
-        run.end()
-    page = open_tab(run_page(WIDE, call.span_id), "Sources")
-    assert words in texts(page)
-    if ranges:
-        assert page.dataframe[0].value.to_dict("records") == [
-            {"document": "letters/a.txt", "from byte": 10, "to byte": 40, "bytes": 30},
-            {"document": "document 7", "from byte": 0, "to byte": 5, "bytes": 5},
-        ]
+def test_what_is_known_about_sources(home: Home, value: object, words: str) -> None:
+    page = open_tab(run_page(WIDE, asked_about_a_letter(home, value)), "Sources")
+    assert any(text.startswith(words) for text in texts(page))
+
+
+@pytest.mark.parametrize(("corpus_id", "change"), [("0" * 16, False), (None, True)])
+def test_a_passage_that_cannot_be_read_any_more(home: Home, corpus_id: str | None, change: bool) -> None:
+    value = {"how": "reference", "ranges": [[0, 0, 4]], "places": [None]}
+    span_id = asked_about_a_letter(home, value, corpus_id=corpus_id)
+    if change:
+        (file,) = home.corpora.glob("*/texts/*.txt")
+        file.write_text("shorter")
+    text = open_tab(run_page(WIDE, span_id), "Sources").dataframe[0].value["text"][0]
+    assert ("has changed since it was added" if change else "the corpus of this run is not here") in text
 
 
 def test_the_documents_of_a_run(home: Home) -> None:
