@@ -1,6 +1,6 @@
 """A corpus in the making: a hidden folder of its own that gets its final name when everything is in it.
 
-corpora/.adding-<random>/       texts/, and work/ for what is thrown away
+corpora/.adding-<random>/       texts/, and reading/ for what is thrown away
 corpora/.adding-<random>.lock   held by the process that adds; a folder whose lock is free is a left-over
 """
 
@@ -62,7 +62,7 @@ class Staging:
             remove_stale(self._corpora)
             self._folder, self._lock = _claim(self._corpora)
         self.texts = self._folder / TEXTS
-        self.work = self._folder / "work"
+        self.work = self._folder / "reading"
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -242,11 +242,11 @@ def test_a_reader_dies_with_the_add_and_the_next_add_tidies_up(tmp_path: Path) -
         "from rlm_core.corpus import Corpus; Corpus.add([Path(sys.argv[1])], Path(sys.argv[2]))"
     )
     adding = subprocess.Popen([sys.executable, "-c", code, str(folder), str(corpora)], cwd=ROOT)
-    pid = int(_wait_for(lambda: _text_of(corpora, ".adding-*/work/*/pid"))[:-1])
+    pid = int(_wait_for(lambda: _text_of(corpora, ".adding-*/reading/*/pid"))[:-1])
     (folder / "b.pdf").unlink()
     (folder / "a.txt").write_text("text")
     Corpus.add([folder], corpora)
-    assert list(corpora.glob(".adding-*/work")) != [], "an add that goes on is left alone"
+    assert list(corpora.glob(".adding-*/reading")) != [], "an add that goes on is left alone"
     adding.kill()
     adding.wait()
     _wait_for(lambda: _is_gone(pid))
@@ -259,7 +259,7 @@ def test_ctrl_c_ends_readers_and_leaves_nothing(tmp_path: Path, add: Add) -> Non
     pids: list[int] = []
 
     def progress(now: Progress) -> None:
-        if said := _text_of(tmp_path / "corpora", ".adding-*/work/*/pid"):
+        if said := _text_of(tmp_path / "corpora", ".adding-*/reading/*/pid"):
             pids.append(int(said[:-1]))
             raise KeyboardInterrupt
 
