@@ -39,7 +39,7 @@ def wrapped(command: Sequence[str], scratch: str, readable: Iterable[str], info:
     shown = [*libraries(), python, *gathered(readable)]
     if os.path.exists(settings):
         shown.append(settings)
-    line = [bwrap, *_NAMESPACES, "--info-fd", str(info), "--proc", "/proc", "--tmpfs", "/tmp"]
+    line = [bwrap, *_NAMESPACES, "--info-fd", str(info), "--proc", "/proc"]
     for device in filter(os.path.exists, DEVICES):
         line += ["--dev-bind", device, device]
     for path in sorted(set(shown)):

@@ -91,13 +91,13 @@ class Watch:
         """Ctrl-C the cell now; the reason given first stays."""
         if self.reason is None:
             self.reason = reason
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGINT)
+            self._strike()
 
     async def guard(self) -> None:
         """Poll until the cell ends."""
         polls = 0
         interrupted_at: float | None = None
+        struck_again = False
         while True:
             was_gone = self.exited()
             await asyncio.sleep(POLL_SECONDS)
@@ -107,8 +107,12 @@ class Watch:
                 self.interrupt(reason)
             if self.reason is not None:
                 interrupted_at = interrupted_at or self.clock()
-                if self.clock() - interrupted_at > GRACE_SECONDS:
+                waited = self.clock() - interrupted_at
+                if waited > GRACE_SECONDS:
                     self._kill()
+                elif waited > GRACE_SECONDS / 2 and not struck_again:
+                    struck_again = True
+                    self._strike()
             if self._frame_at is not None and self.clock() - self._frame_at > TORN_FRAME_SECONDS:
                 self.reason = self.reason or "a frame that never ended"
                 self._kill()
@@ -135,6 +139,11 @@ class Watch:
                 most = f"{limits.scratch_bytes >> 20} MiB or {limits.scratch_files:,} files"
                 return f"over {most} in its scratch folder"
         return None
+
+    def _strike(self) -> None:
+        """Ctrl-C. One that comes just before a blocking call is seen only after it; a second one ends it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGINT)
 
     def _kill(self) -> None:
         self._killed = True

@@ -52,11 +52,19 @@ def _fork(_: Mapping[str, Any]) -> None:
 
 
 def _signal(targets: Mapping[str, Any]) -> None:
-    os.kill(targets["parent"], 0)
+    os.kill(_parent(targets), 0)
 
 
 def _read_the_parent(targets: Mapping[str, Any]) -> None:
-    _read({"canary": f"/proc/{targets['parent']}/environ"})
+    _read({"canary": f"/proc/{_parent(targets)}/environ"})
+
+
+def _parent(targets: Mapping[str, Any]) -> int:
+    """The engine's number; where it is also this process's own, in a namespace, it leads to nobody else."""
+    number: int = targets["parent"]
+    if number == os.getpid():
+        raise ProcessLookupError
+    return number
 
 
 def _read(targets: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ _SYSTEM: Final = (
     "/usr/local/lib",
     "/etc/ld.so.cache",
     "/etc/localtime",
+    "/etc/mime.types",
     "/usr/share/zoneinfo",
     "/sys/devices/system/cpu",
 )

@@ -72,7 +72,11 @@ class Worker:
         self._number = 0
 
     def __enter__(self) -> Worker:
-        self.wait(self.environment.start())
+        try:
+            self.wait(self.environment.start())
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
