@@ -201,15 +201,18 @@ class Environment:
             elif frame["t"] == "items":
                 call = calls[frame["id"]]
                 before = call.weight
-                call.add(frame["items"])
-                self._weight += call.weight - before
+                try:
+                    call.add(frame["items"])
+                finally:  # what it took before a refusal counts, since it is given back with the call
+                    self._weight += call.weight - before
                 if self._weight > frames.MAX_BATCH:
                     raise frames.FrameError(f"open calls heavier than {frames.MAX_BATCH:,} bytes together")
             elif frame["t"] == "close":
-                self._spawn(self._serve(calls.pop(frame["id"]).closed(), host))
+                call = calls[frame["id"]].closed()
+                self._spawn(self._serve(calls.pop(call.id), host))
             else:
                 raise frames.FrameError(f"unknown frame type {frame['t'][:40]!r}")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:  # Infinity is a number in JSON
             raise self._violation(str(error)) from None
 
     def _spawn(self, work: Any) -> None:
