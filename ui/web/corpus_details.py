@@ -21,7 +21,6 @@ from ui.web.run_header import fact
 
 OPEN_RUN: Final = "corpus-run"  # in the session: the run to go to
 _GO: Final = "corpus-ask"  # in the session: the corpus to ask about
-_DOCUMENT: Final = "document"  # in the address
 _NAMED_FILES: Final = 5
 _DOCUMENTS: Final = {"No": 48, "Document": 200, "Kind": 125, "Characters": 88, "Remarks": 110}
 _LEFT_OUT: Final = {"File": 420, "Why": 640}
@@ -104,7 +103,7 @@ def _changed(names: list[str]) -> None:
 
 def _documents(corpus: Corpus) -> None:
     """The documents on the left, the text of one of them on the right."""
-    chosen = _chosen(len(corpus.documents))
+    chosen = document_view.chosen(corpus)
     left, right = st.columns([7, 6], gap="medium")
     with left:
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -120,12 +119,13 @@ def _documents(corpus: Corpus) -> None:
             listing(
                 found, _document_rows, key="documents-table", alt="Documents of the corpus",
                 first=chosen if len(found) == len(corpus.documents) else 0,
-                widths=_DOCUMENTS, right=("No", "Characters"), button=("Read", _read),
+                widths=_DOCUMENTS, right=("No", "Characters"),
+                button=("Read", lambda one: document_view.choose(corpus.corpus_id, one.number)),
             )  # fmt: skip
         else:
             st.text("No document fits this filter.")
     with right:
-        document_view.document(corpus, chosen)
+        document_view.document(corpus, document_view.choice(corpus))
 
 
 def matching(documents: Sequence[Document], words: str, *, only_remarked: bool) -> list[Document]:
@@ -150,18 +150,6 @@ def _document_rows(shown: Sequence[Document]) -> list[dict[str, Any]]:
         }
         for document in shown
     ]
-
-
-def _read(document: Document) -> None:
-    st.query_params[_DOCUMENT] = str(document.number + 1)
-    st.query_params.pop("section", None)
-
-
-def _chosen(count: int) -> int:
-    """The number, from 0, of the document that the address names, or the first."""
-    asked = st.query_params.get(_DOCUMENT, "")
-    number = int(asked) if asked.isdecimal() and len(asked) < 10 else 1
-    return min(max(number, 1), count) - 1
 
 
 def _left_out(home: Home, corpus: Corpus) -> None:

@@ -18,6 +18,48 @@ PIECE_CHARS: Final = 5_000  # shown at a time
 _TEXT_HEIGHT: Final = 520  # pixels
 _NAMED: Final = 40  # sections whose labels stand in one line
 _LABEL_COLUMNS: Final = 40
+_DOCUMENT: Final = "document"  # in the address, as is the next
+_SECTION: Final = "section"
+
+
+def choose(corpus_id: str, number: int) -> None:
+    """Put the fields on a document, from 0. To be called before they are shown, as in a callback."""
+    st.session_state[_key(corpus_id)] = number + 1
+    st.query_params.pop(_SECTION, None)
+
+
+def chosen(corpus: Corpus) -> int:
+    """The number, from 0, of the document to show: the chosen one, else the one that the address names."""
+    asked = _asked(_DOCUMENT, len(corpus.documents))
+    number: int = st.session_state.setdefault(_key(corpus.corpus_id), asked)
+    return number - 1
+
+
+def _key(corpus_id: str) -> str:
+    return f"document-{corpus_id}"
+
+
+def _asked(name: str, most: int) -> int:
+    """The number from 1 that stands in the address under that name, or 1."""
+    asked = st.query_params.get(name, "")
+    return min(max(int(asked), 1), most) if asked.isdecimal() and len(asked) < 10 else 1
+
+
+def choice(corpus: Corpus) -> int:
+    """The field for the number of a document; what it gives is put into the address."""
+    most = len(corpus.documents)
+    if most == 1:
+        return 0
+    number = st.number_input(
+        f"Document, from 1 to {most:,}", 1, most, key=_key(corpus.corpus_id), on_change=_first_section
+    )
+    if number > 1 or _DOCUMENT in st.query_params:
+        st.query_params[_DOCUMENT] = str(number)
+    return number - 1
+
+
+def _first_section() -> None:
+    st.query_params.pop(_SECTION, None)
 
 
 def document(corpus: Corpus, number: int) -> None:
@@ -26,7 +68,7 @@ def document(corpus: Corpus, number: int) -> None:
     with st.container(key="document-name"):
         plain.text(found.name)
     where = "read in place" if found.in_place else "kept as a copy of its text"
-    st.caption(f"Document {number + 1:,} of {len(corpus.documents):,} · {found.chars:,} characters · {where}")
+    st.caption(f"{found.chars:,} characters · {where}")
     with st.container(key="document-kind"):
         plain.text(", ".join(filter(None, (kind(found), found.encoding))))  # only texts have an encoding
     for remark in found.problems:
@@ -42,32 +84,26 @@ def _section(corpus_id: str, found: Document) -> Section | None:
     """The page, slide, sheet or part that is chosen; None for a document without them."""
     sections = found.sections
     if not sections:
-        st.query_params.pop("section", None)
+        st.query_params.pop(_SECTION, None)
         return None
     word = sections[0].kind.capitalize()
-    chosen = 1
+    number = 1
     if len(sections) > 1:
-        chosen = st.number_input(
+        number = st.number_input(
             f"{word}, from 1 to {len(sections):,}",
             1,
             len(sections),
-            _asked(len(sections)),
+            _asked(_SECTION, len(sections)),
             key=f"document-section-{corpus_id}-{found.number}",
         )
-        st.query_params["section"] = str(chosen)
-    section = sections[chosen - 1]
-    if section.label != str(chosen):
+        st.query_params[_SECTION] = str(number)
+    section = sections[number - 1]
+    if section.label != str(number):
         plain.text(f"{section.kind}: {fit(line(section.label), _LABEL_COLUMNS * 2)}")
     if 1 < len(sections) <= _NAMED and any(not section.label.isdigit() for section in sections):
         labels = (f"{n} {fit(line(s.label), _LABEL_COLUMNS)}" for n, s in enumerate(sections, 1))
         plain.text(f"All {sections[0].kind}s: {' · '.join(labels)}")
     return section
-
-
-def _asked(most: int) -> int:
-    """The section that the address names, or the first."""
-    asked = st.query_params.get("section", "")
-    return min(max(int(asked), 1), most) if asked.isdecimal() and len(asked) < 10 else 1
 
 
 def _text(corpus: Corpus, found: Document, start: int, end: int) -> None:

@@ -52,7 +52,8 @@ def listing(
     """
     count = pages(len(items))
     turn = f"{key}-page-of-{count}"  # a list of another length begins at its first page
-    page = st.session_state.setdefault(turn, min(first // PAGE_ROWS + 1, count))
+    begin_at = min(first // PAGE_ROWS + 1, count)
+    page = st.session_state.get(turn) or begin_at
     shown = page_of(items, page)
     config: dict[str, Any] = {
         name: st.column_config.Column(width=width, alignment="right" if name in right else None)
@@ -77,7 +78,7 @@ def listing(
     )
     if count > 1:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.pagination(count, key=turn)
+            st.pagination(count, default=begin_at, key=turn)
             begin = PAGE_ROWS * (page - 1)
             st.caption(f"{begin + 1:,} to {begin + len(shown):,} of {len(items):,}", width="content")
 

@@ -13,11 +13,16 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from ui.web.notices import problem
+from ui.web.theme import OPTIONS
 
-# the space at the sides that Streamlit leaves is a sixth of a small window
-_STYLE: Final = """
+# the space at the sides that Streamlit leaves is a sixth of a small window; what is selected is written in the
+# accent colour, which has too little contrast for text in the dark
+_STYLE: Final = f"""
 <style>
-[data-testid="stMainBlockContainer"] { padding-left: 2.5rem; padding-right: 2.5rem; }
+[data-testid="stMainBlockContainer"] {{ padding-left: 2.5rem; padding-right: 2.5rem; }}
+[role="tab"][aria-selected="true"] p, [role="radiogroup"] button[aria-checked="true"] p {{
+  color: light-dark({OPTIONS["theme.light.linkColor"]}, {OPTIONS["theme.dark.linkColor"]});
+}}
 </style>
 """
 
