@@ -8,10 +8,11 @@ from typing import Any, Final, NoReturn, SupportsIndex
 
 from rlm_core.texts import files
 from rlm_core.texts.files import MappedFile, Source, Store
-from rlm_core.texts.text import Match, Passage, Text, check_chunks, limited, unknown_name
+from rlm_core.texts.text import Match, Passage, check_chunks, limited, placed, unknown_name
 from rlm_core.texts.touched import note
 
 _BLOCK: Final = 1 << 18  # bytes or characters taken at a time
+_NEAR: Final = 1 << 14  # characters that are decoded sooner than their place is found
 _SHOWN: Final = 60
 _ADVICE: Final = "use .search(regex), .lines(), .chunks(n) or a slice such as [:1_000_000]"
 
@@ -70,7 +71,7 @@ class MappedText:
         """The characters `start` to `end` of this text: a `Text`, or a `MappedText` if they are too many."""
         if end - start > files.MOST_CHARS:
             return MappedText(self.store, self.source, self.start + start, self.start + end)
-        return Text(self.read(start, end), self.document, self.start + start, self.name)
+        return placed(self.read(start, end), self.document, self.start + start, self.name)
 
     def read(self, start: int, end: int) -> str:
         """The characters `start` to `end` as a plain str, for code to see: it is noted."""
@@ -121,6 +122,10 @@ class MappedText:
         if not needle:
             return high if last else low
         file = self.file()
+        if high - low <= _NEAR and not file.ascii:
+            text = self.peek(low, high)
+            at = text.rfind(sub) if last else text.find(sub)
+            return at if at < 0 else low + at
         first, behind = file.byte_of(self.start + low), file.byte_of(self.start + high)
         at = file.bytes.rfind(needle, first, behind) if last else file.find(needle, first, behind)
         return at if at < 0 else file.char_of(at) - self.start

@@ -4,7 +4,7 @@ Words are compared without case and accents: compatibility decomposition (NFKD) 
 U+036F, then casefolded. Chinese and Japanese characters count as words. The ranking is that of the library
 bm25s (its default, the variant of Lucene). Up to 16,777,216 characters all passages are ranked, and the index
 of the last text is kept. A larger text is read for every query, and only passages that hold a word of the
-query are ranked: the 5,000 that hold most of the words, a word weighing by its rarity; their scores compare
+query are ranked: the 2,000 that hold most of the words, a word weighing by its rarity; their scores compare
 with each other only.
 """
 
@@ -13,22 +13,26 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final
 
 from rlm_core.texts.documents import Documents
 from rlm_core.texts.mapped import MappedText
-from rlm_core.texts.text import Passage, Text
+from rlm_core.texts.text import Passage, Text, chunk_end
 from rlm_core.texts.touched import note
 
 PASSAGE: Final = 1_500  # characters
 INDEXED: Final = 16 << 20  # characters, of which all passages are ranked
-CANDIDATES: Final = 5_000
+CANDIDATES: Final = 2_000
 _BLOCK: Final = 1 << 18
 _WORD: Final = "[\u2e80-\u9fff]|[^\\W\u2e80-\u9fff]+"
 _words: Final = re.compile(_WORD)
-_other: Final = re.compile(r"[^\x00-\x7f]+")
+_inside_a_word: Final = re.compile("[^\\W\u2e80-\u9fff]").match
+_ASCII: Final = bytes(range(128))
+_MOST_CHANGED: Final = 64
 _marks: Final = re.compile("[\u0300-\u036f]+")
 _kept: dict[Any, _Index] = {}  # the last one
 
@@ -50,7 +54,9 @@ def best(given: Given, query: str, k: int) -> list[Passage]:
         index = _kept[key]
     else:
         _kept.clear()  # before the next one is made: there is room for one
-        index = _kept[key] = _Index(piece for text in _texts(given) for piece in _passages(text))
+        index = _kept[key] = _Index(
+            piece for text in _texts(given) for block in _blocks(text) for piece in block.chunks(PASSAGE)
+        )
     found = index.best(words, k)
     for passage in found:
         note(passage.document, passage.start, passage.start + len(passage))
@@ -59,14 +65,20 @@ def best(given: Given, query: str, k: int) -> list[Passage]:
 
 def fold(text: str) -> str:
     """A text as words are compared."""
-    return (text if text.isascii() else _other.sub(_folded, text)).casefold()
+    if text.isascii():
+        return text.casefold()
+    # a character at a time is slow, a replacement of all its occurrences is fast: they are few in most texts
+    others = set(
+        text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+    )
+    changed = [(char, plain) for char in others if (plain := _without_marks(char)) != char]
+    if len(changed) > _MOST_CHANGED:
+        return _without_marks(text).casefold()
+    for char, plain in changed:
+        text = text.replace(char, plain)
+    return text.casefold()
 
 
-def _folded(found: re.Match[str]) -> str:
-    return _without_marks(found.group())
-
-
-@lru_cache(maxsize=10_000)
 def _without_marks(text: str) -> str:
     return _marks.sub("", unicodedata.normalize("NFKD", text))
 
@@ -107,49 +119,59 @@ def _texts(given: Given) -> Iterator[Text | MappedText]:
     return map(given.quietly, range(len(given))) if isinstance(given, Documents) else iter((given,))
 
 
-def _passages(text: Text | MappedText) -> Iterator[Text]:
-    """The pieces that `chunks` gives, of a mapped text read a block at a time."""
+def _blocks(text: Text | MappedText) -> Iterator[Text]:
+    """The text itself; of a mapped one blocks that end with a line."""
     if isinstance(text, Text):
-        yield from text.chunks(PASSAGE)
+        yield text
         return
     start = 0
     while start < len(text):
-        end = min(start + _BLOCK, len(text))
-        block = Text(text.peek(start, end), text.document, text.start + start, text.name)
-        pieces = block.chunks(PASSAGE)
-        if end < len(text):
-            pieces.pop()  # the text behind it decides where it ends
-        yield from pieces
-        start = pieces[-1].start + len(pieces[-1]) - text.start
+        end = chunk_end(text, start, _BLOCK, 0)
+        yield Text(text.peek(start, end), text.document, text.start + start, text.name)
+        start = end
 
 
 def _candidates(given: Given, words: list[str]) -> list[Text]:
     """The passages that are worth ranking, in the order of the text."""
-    # a character of Chinese or Japanese is a word wherever it stands
-    tests = [
-        (1 << number, word, re.compile(word if "\u2e80" <= word <= "\u9fff" else _whole(word)).search)
-        for number, word in enumerate(words)
-    ]
     found: list[tuple[int, int, int, int]] = []  # number of the text, start, end, bits of the words
     held = [0] * len(words)
     passages = 0
     for number, text in enumerate(_texts(given)):
-        for passage in _passages(text):
-            passages += 1
-            folded = fold(passage)
-            bits = sum(bit for bit, word, search in tests if word in folded and search(folded))
-            if bits:
-                start = passage.start - text.start
-                found.append((number, start, start + len(passage), bits))
-                for which in range(len(words)):
-                    held[which] += bits >> which & 1
+        for block in _blocks(text):
+            folded = fold(block)
+            there = [(which, word) for which, word in enumerate(words) if word in folded]
+            pieces = block.chunks(PASSAGE) if there else []
+            passages += len(pieces) or 1 + len(block) // PASSAGE
+            bits: Counter[int] = Counter()
+            for place, which in _places(pieces, there):
+                bits[place] += 1 << which
+                held[which] += 1
+            for place, mask in bits.items():
+                start = pieces[place].start - text.start
+                found.append((number, start, start + len(pieces[place]), mask))
         if len(found) > 20 * CANDIDATES:
             found = _rarest(found, held, passages)
     return list(_read(given, _rarest(found, held, passages)))
 
 
-def _whole(word: str) -> str:
-    return f"(?<![^\\W\u2e80-\u9fff]){re.escape(word)}(?![^\\W\u2e80-\u9fff])"
+def _places(pieces: list[Text], words: list[tuple[int, str]]) -> Iterator[tuple[int, int]]:
+    """Which pieces hold which of the words: number of the piece, number of the word."""
+    folded = [fold(piece) for piece in pieces]
+    ends = list(accumulate(len(piece) + 1 for piece in folded))
+    text = "\n".join(folded)
+    for number, word in words:
+        at = 0
+        while (at := text.find(word, at)) >= 0:
+            behind = at + len(word)
+            # a character of Chinese or Japanese is a word wherever it stands
+            if _inside_a_word(word) and (
+                _inside_a_word(text[behind : behind + 1]) or _inside_a_word(text[at - 1 : at])
+            ):
+                at += 1
+                continue
+            piece = bisect_right(ends, at)
+            yield piece, number
+            at = ends[piece]
 
 
 def _rarest(

@@ -6,28 +6,72 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
 from rlm_core.texts import files
 from rlm_core.texts.mapped import MappedText
-from rlm_core.texts.text import Text, chunk_end
+from rlm_core.texts.text import chunk_end, placed
 
 BLOCK: Final = 1 << 16  # characters cut at a time
 LISTED: Final = 100_000  # pieces that a slice gives as a list
 
 
-class Rule(NamedTuple):
-    """What stands between two pieces; `empty` says whether the first and last piece may be an empty one."""
+Cut = tuple[list[str], list[int]]  # pieces, and where each begins; then where what is left over begins
 
+
+class Rule(NamedTuple):
+    """How texts are cut: `cut` does it, given the text, whether ends are kept and whether it is the last.
+
+    `pattern` is what stands between two pieces; `first_empty` and `last_empty` say whether the first and the
+    last piece may be empty ones.
+    """
+
+    cut: Callable[[str, bool, bool], Cut]
     pattern: re.Pattern[str]
     first_empty: bool
     last_empty: bool
 
 
-LINES: Final = Rule(re.compile(r"\r\n?|\n"), True, False)
-LINE_ENDS: Final = Rule(re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"), True, False)
-_SPACE: Final = Rule(re.compile(r"\s+"), False, False)
+def _at_line_ends(text: str, keep: bool, is_last: bool) -> Cut:
+    return _of_wholes(text.splitlines(True), text.splitlines(keep), is_last)
+
+
+def _at_plain_ends(text: str, keep: bool, is_last: bool) -> Cut:
+    if "\r" in text:
+        wholes = _WHOLE_LINE.findall(text)
+        return _of_wholes(wholes, [line.rstrip("\r\n") for line in wholes], is_last)
+    lines, starts = _at_separator("\n", text, keep, is_last)
+    return (lines[:-1], starts[:-1]) if is_last and not lines[-1] else (lines, starts)
+
+
+def _of_wholes(wholes: list[str], pieces: list[str], is_last: bool) -> Cut:
+    """Pieces of texts with their ends: the last may go on, or its end may, unless it is the last of all."""
+    known = len(wholes) if is_last else len(wholes) - 1
+    return pieces[:known], list(accumulate(map(len, wholes[:known]), initial=0))
+
+
+def _at_separator(sep: str, text: str, keep: bool, is_last: bool) -> Cut:
+    pieces = text.split(sep)
+    starts = list(accumulate(map(len(sep).__add__, map(len, pieces)), initial=0))
+    return (pieces, starts) if is_last else (pieces[:-1], starts[:-1])
+
+
+def _at_space(text: str, keep: bool, is_last: bool) -> Cut:
+    found = list(_WORD.finditer(text))
+    done = len(text)
+    if found and not is_last and found[-1].end() == len(text):
+        done = found.pop().start()
+    return [match.group() for match in found], [*(match.start() for match in found), done]
+
+
+_WHOLE_LINE: Final = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]+")
+_WORD: Final = re.compile(r"\S+")
+_ENDS: Final = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+LINES: Final = Rule(_at_plain_ends, re.compile(r"\r\n?|\n"), True, False)
+LINE_ENDS: Final = Rule(_at_line_ends, _ENDS, True, False)
+_SPACE: Final = Rule(_at_space, re.compile(r"\s+"), False, False)
 
 
 def splitting(sep: str | None) -> Rule:
@@ -36,7 +80,7 @@ def splitting(sep: str | None) -> Rule:
         return _SPACE
     if not sep:
         raise ValueError("empty separator")
-    return Rule(re.compile(re.escape(sep)), True, True)
+    return Rule(partial(_at_separator, sep), re.compile(re.escape(sep)), True, True)
 
 
 class Lazy(Sequence[Any]):
@@ -91,11 +135,14 @@ class _Part(Lazy):
 
 
 class _Block(NamedTuple):
-    """Pieces next to each other: their number, where they begin, and where the next do (None: nowhere)."""
+    """Pieces next to each other: the number of the first, where the block begins, and where the next one does
+    (None: nowhere); `starts` count from the start of the block.
+    """
 
     number: int
     start: int
     pieces: list[Any]
+    starts: list[int]
     behind: int | None
 
 
@@ -109,7 +156,7 @@ class Pieces(Lazy):
         self._numbers = array("Q", [0])  # of the first piece of every block known so far
         self._starts = array("Q", [0])
         self._length: int | None = None
-        self._last = _Block(-1, 0, [], None)
+        self._last = _Block(-1, 0, [], [], None)
 
     def __len__(self) -> int:
         if self._length is None:
@@ -119,8 +166,12 @@ class Pieces(Lazy):
 
     def starting(self, number: int) -> Iterator[Any]:
         """The pieces from this number on."""
+        document, name, begin = self._text.document, self._text.name, self._text.start
         for block in self._blocks(bisect_right(self._numbers, number) - 1):
-            yield from block.pieces[max(0, number - block.number) :]
+            skipped = max(0, number - block.number)
+            place = begin + block.start
+            for piece, start in zip(block.pieces[skipped:], block.starts[skipped:], strict=False):
+                yield placed(piece, document, place + start, name) if type(piece) is str else piece
 
     def _blocks(self, index: int) -> Iterator[_Block]:
         """The blocks from this one on, which is known."""
@@ -141,32 +192,15 @@ class Pieces(Lazy):
         size = BLOCK
         while True:
             end = min(start + size, len(self._text))
-            text, is_last = self._text.read(start, end), end == len(self._text)
-            pieces, done = self._pieces(text, start, is_last)
+            is_last = end == len(self._text)
+            pieces, starts = self._rule.cut(self._text.read(start, end), self._keep, is_last)
             if is_last:
-                return _Block(number, start, pieces, None)
-            if done:
-                return _Block(number, start, pieces, start + done)
-            if len(text) >= files.MOST_CHARS:
+                return _Block(number, start, pieces, starts, None)
+            if starts[-1]:
+                return _Block(number, start, pieces, starts, start + starts[-1])
+            if size >= files.MOST_CHARS:
                 return self._long(number, start)
             size *= 2
-
-    def _pieces(self, text: str, start: int, is_last: bool) -> tuple[list[Any], int]:
-        """The whole pieces of a text, and how much of it they and what is between them take."""
-        place, name, document = self._text.start + start, self._text.name, self._text.document
-        pieces: list[Any] = []
-        done = 0
-        for between in self._rule.pattern.finditer(text):
-            first, behind = between.span()
-            if behind == len(text) and not is_last:  # what is between may go on
-                break
-            if first or start or self._rule.first_empty:
-                piece = text[done : behind if self._keep else first]
-                pieces.append(Text(piece, document, place + done, name))
-            done = behind
-        if is_last and (done < len(text) or self._rule.last_empty):
-            pieces.append(Text(text[done:], document, place + done, name))
-        return pieces, done
 
     def _long(self, number: int, start: int) -> _Block:
         """One piece of more characters than a `str` may have here."""
@@ -175,8 +209,8 @@ class Pieces(Lazy):
         for match, offset in hits(self._text, self._rule.pattern, start):
             first, behind = match.start() + offset, match.end() + offset
             piece = self._text.part(start, behind if self._keep else first)
-            return _Block(number, start, [piece], behind)
-        return _Block(number, start, [self._text.part(start, len(self._text))], None)
+            return _Block(number, start, [piece], [0], behind)
+        return _Block(number, start, [self._text.part(start, len(self._text))], [0], None)
 
 
 def split_some(text: MappedText, rule: Rule, most: int) -> list[Any]:

@@ -109,7 +109,7 @@ class _Window:
         dropped = max(0, at - MARGIN - self.offset)
         self.text = self.text[dropped:]
         self.offset += dropped
-        if len(self.text) > files.MOST_CHARS:
+        if self.end - at > files.MOST_CHARS:
             raise ValueError(
                 f"a match that begins at {at:,} has more than {files.MOST_CHARS:,} characters: "
                 "use .find(), or a pattern that ends sooner"
