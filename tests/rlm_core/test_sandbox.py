@@ -352,6 +352,29 @@ def _runs(pid: int) -> bool:
         return False
 
 
+# -- a reported fault of other engines: all builtins, the key in the environment, the network open
+
+
+@locked
+def test_generated_code_finds_no_key_and_opens_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGINE_SECRET", "sesame-7")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.05)
+        port = listener.getsockname()[1]
+        answer, script = play(
+            "import os\nprint('sesame' in str(dict(os.environ)))",
+            "import subprocess\nsubprocess.run(['env'])",
+            f"open('/proc/{os.getpid()}/environ').read()",
+            f"__builtins__.__import__('socket').create_connection(('127.0.0.1', {port}))",
+            "FINAL('nothing found')",
+        )
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    assert answer.text == "nothing found" and answer.sandbox == "strict"
+    assert "False" in script.outputs[0]
+    assert all("Error" in output and "sesame" not in output for output in script.outputs[1:4])
+
+
 # -- corpora
 
 
