@@ -23,7 +23,7 @@ SHEETS: Final = frozenset({"sheet"})
 _KINDS: Final = {
     "pdf": "PDF",
     "docx": "Word",
-    "pptx": "slides",
+    "pptx": "presentation",
     "xlsx": "workbook",
     "xls": "workbook",
     "ods": "workbook",
@@ -58,9 +58,9 @@ def sections(document: Document, kinds: frozenset[str]) -> int | None:
 
 
 def parts(document: Document) -> str:
-    """Pages and sheets in words: `12 pages`, `3 sheets`, or nothing."""
-    named = ((sections(document, PAGES), "page"), (sections(document, SHEETS), "sheet"))
-    return ", ".join(counted(count, word) for count, word in named if count)
+    """What it is divided into, in words: `12 pages`, `3 sheets`, or nothing."""
+    found = Counter(section.kind for section in document.sections)
+    return ", ".join(counted(count, word) for word, count in found.items())
 
 
 def problems(corpus: Corpus) -> list[dict[str, str]]:

@@ -127,7 +127,7 @@ def remove(state: State, corpus_id: str, yes: bool) -> None:
     found_id = Corpus.find(home.corpora, corpus_id)
     document = _facts_of(home, found_id)
     runs = corpora.runs_over(home, found_id, say)
-    consequence = "; they keep their record, its passages can no longer be opened" if runs else ""
+    consequence = "; the record stays, the passages in it can no longer be opened" if runs else ""
     if not (yes or state.as_json):
         _ask(document, f"{runs_line(runs)}{consequence}")
     corpora.remove(home, found_id, runs)

@@ -142,7 +142,7 @@ def matching(documents: Sequence[Document], words: str, *, only_remarked: bool) 
 def _document_rows(shown: Sequence[Document]) -> list[dict[str, Any]]:
     return [
         {
-            "No": document.number + 1,
+            "No": document.number,
             "Document": document.name,
             "Kind": ", ".join(filter(None, (corpora.kind(document), corpora.parts(document)))),
             "Characters": f"{document.chars:,}",

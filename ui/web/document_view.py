@@ -23,39 +23,39 @@ _SECTION: Final = "section"
 
 
 def choose(corpus_id: str, number: int) -> None:
-    """Put the fields on a document, from 0. To be called before they are shown, as in a callback."""
-    st.session_state[_key(corpus_id)] = number + 1
+    """Put the fields on a document. To be called before they are shown, as in a callback."""
+    st.session_state[_key(corpus_id)] = number
     st.query_params.pop(_SECTION, None)
 
 
 def chosen(corpus: Corpus) -> int:
-    """The number, from 0, of the document to show: the chosen one, else the one that the address names."""
-    asked = _asked(_DOCUMENT, len(corpus.documents))
+    """The number of the document to show, as in code: the chosen one, else the one that the address names."""
+    asked = _asked(_DOCUMENT, 0, len(corpus.documents) - 1)
     number: int = st.session_state.setdefault(_key(corpus.corpus_id), asked)
-    return number - 1
+    return number
 
 
 def _key(corpus_id: str) -> str:
     return f"document-{corpus_id}"
 
 
-def _asked(name: str, most: int) -> int:
-    """The number from 1 that stands in the address under that name, or 1."""
+def _asked(name: str, least: int, most: int) -> int:
+    """The number that stands in the address under that name, or the least."""
     asked = st.query_params.get(name, "")
-    return min(max(int(asked), 1), most) if asked.isdecimal() and len(asked) < 10 else 1
+    return min(max(int(asked), least), most) if asked.isdecimal() and len(asked) < 10 else least
 
 
 def choice(corpus: Corpus) -> int:
     """The field for the number of a document; what it gives is put into the address."""
-    most = len(corpus.documents)
-    if most == 1:
+    most = len(corpus.documents) - 1
+    if not most:
         return 0
-    number = st.number_input(
-        f"Document, from 1 to {most:,}", 1, most, key=_key(corpus.corpus_id), on_change=_first_section
+    number: int = st.number_input(
+        f"Document, from 0 to {most:,}", 0, most, key=_key(corpus.corpus_id), on_change=_first_section
     )
-    if number > 1 or _DOCUMENT in st.query_params:
+    if number or _DOCUMENT in st.query_params:
         st.query_params[_DOCUMENT] = str(number)
-    return number - 1
+    return number
 
 
 def _first_section() -> None:
@@ -93,7 +93,7 @@ def _section(corpus_id: str, found: Document) -> Section | None:
             f"{word}, from 1 to {len(sections):,}",
             1,
             len(sections),
-            _asked(_SECTION, len(sections)),
+            _asked(_SECTION, 1, len(sections)),
             key=f"document-section-{corpus_id}-{found.number}",
         )
         st.query_params[_SECTION] = str(number)

@@ -15,8 +15,8 @@ from traces.home import Home
 from ui.web.notices import problem
 from ui.web.theme import OPTIONS
 
-# the space at the sides that Streamlit leaves is a sixth of a small window; what is selected is written in the
-# accent colour, which has too little contrast for text in the dark
+# Streamlit leaves a sixth of a small window at the sides, and writes what is selected in the accent colour:
+# in the dark that has too little contrast for text
 _STYLE: Final = f"""
 <style>
 [data-testid="stMainBlockContainer"] {{ padding-left: 2.5rem; padding-right: 2.5rem; }}

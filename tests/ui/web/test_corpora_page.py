@@ -112,11 +112,11 @@ def test_a_corpus_shows_its_documents_and_the_text_of_one(mixed: Corpus) -> None
     page = opened(mixed)
     assert table(page, "Document") == [
         {
-            "Read": "Read", "No": 1, "Document": "good.txt", "Kind": "text", "Characters": "13,000",
+            "Read": "Read", "No": 0, "Document": "good.txt", "Kind": "text", "Characters": "13,000",
             "Remarks": "",
         },
         {
-            "Read": "Read", "No": 2, "Document": "old.txt", "Kind": "text", "Characters": "5",
+            "Read": "Read", "No": 1, "Document": "old.txt", "Kind": "text", "Characters": "5",
             "Remarks": "read as cp1252 (guessed)",
         },
     ]  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_corpus_shows_its_documents_and_the_text_of_one(mixed: Corpus) -> None
     assert "3 pieces; characters 1 to 5,000 of 13,000" in [caption.value for caption in page.caption]
     page.session_state[f"document-piece-{mixed.corpus_id}-0-0"] = 3
     assert len(page.run().code[0].value.strip()) == 3_000 - 1
-    assert opened(mixed, document="2").code[0].value.strip() == "café"
+    assert opened(mixed, document="1").code[0].value.strip() == "café"
     assert opened(mixed, document="99").code[0].value.strip() == "café"
     assert opened(mixed, document=HOSTILE).code[0].value.startswith("A good text.")
 
@@ -152,7 +152,7 @@ def test_slides_are_chosen_by_number(tmp_path: Path, home: Home) -> None:
     deck.save(str(tmp_path / "deck.pptx"))
     page = opened(Corpus.add([tmp_path / "deck.pptx"], home.corpora))
     (row,) = table(page, "Document")
-    assert row["Kind"] == "slides, 3 pages"
+    assert row["Kind"] == "presentation, 3 slides"
     chosen = page.number_input[0]
     assert (chosen.label, chosen.value, chosen.max) == ("Slide, from 1 to 3", 1, 3)
     chosen.set_value(2).run()
@@ -162,7 +162,7 @@ def test_slides_are_chosen_by_number(tmp_path: Path, home: Home) -> None:
 
 def test_hundreds_of_documents_are_shown_fifty_at_a_time(home: Home) -> None:
     many = {f"notes/{number:04}.txt": "a note" for number in range(600)}
-    page = opened(Corpus.from_texts(many, home.corpora), document="401")
+    page = opened(Corpus.from_texts(many, home.corpora), document="400")
     names = [row["Document"] for row in table(page, "Document")]
     assert (len(names), names[0]) == (50, "notes/0400.txt")  # the page of the document in the address
     assert "401 to 450 of 600" in [caption.value for caption in page.caption]
