@@ -39,7 +39,7 @@ class Order:
 
     `limits` may hold `max_iterations`, `max_depth`, `max_calls`, `max_tokens`, `concurrency` (whole numbers),
     `max_seconds` (a number) and `max_cost_usd` (dollars as text); what is absent or None is the default of
-    `rlm_core.limits.Limits`. `sandbox` is the lowest level to accept, None: any.
+    `rlm_core.limits.Limits`. `sandbox` is the lowest level to accept, None: the default.
     """
 
     question: str

@@ -236,6 +236,7 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
         seed=values["seed"],
         fault_rate=values.get("fault_rate", 0.0),
         fault_seed=values.get("fault_seed", 0),
+        sandbox=values.get("sandbox"),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import streamlit as st
 
+from rlm_core.sandbox import level_words
 from traces.home import Home
 from traces.reading import RunSummary, RunView
 from ui.figures import duration, tokens
@@ -94,7 +95,7 @@ def _facts(run: RunSummary) -> None:
         fact("Time", duration(run.seconds))
         fact("Root model", run.root_model or "unknown")
         fact("Sub-model", run.sub_model or "unknown")
-        fact("Sandbox", run.sandbox or "unknown")
+        fact("Sandbox", level_words(run.sandbox))
 
 
 def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:

@@ -12,6 +12,7 @@ from traces.reading import RunSummary, list_runs, load_run
 from ui.web import corpus_choice, live, order_form, plain, stored
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, status_word
+from ui.web.sandbox_field import sandbox_field
 
 _RECENT = 5
 _PERIOD = 2.0  # seconds between two looks at runs at work
@@ -76,6 +77,7 @@ def _form(home: Home) -> str | None:
     with st.expander("Limits, seeds and practice faults"):
         order_form.limit_fields(fields)
         order_form.fault_fields(fields)
+    fields.values["sandbox"] = sandbox_field()
     waited = order_form.waits()
     clicked = st.button("Start", type="primary", key="ask-start", width="stretch")
     fields.slot("start")
