@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rlm_core.readers.signatures import recognise
 from tests.support.command import ROOT
 
+FIXTURES = ROOT / "tests" / "fixtures" / "documents" / "good"
 PAGE = (ROOT / "ui" / "docs" / "corpora.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```$", PAGE, re.S | re.M)
 SESSION = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(b for b in BLOCKS if b.startswith("$")), re.M)
@@ -71,8 +71,12 @@ def test_the_keys_named_are_in_the_documents() -> None:
     assert set(re.findall(r"`(\w+)`", named[1])) <= details(corpus).keys() | {"runs"}
 
 
-@pytest.mark.parametrize("suffix", sorted(set(re.findall(r"`(\.\w+)`", PAGE.split("Not read")[0]))))
-def test_formats_named_by_their_suffix_are_known(suffix: str) -> None:
-    from rlm_core.readers import signatures
+def test_formats_named_by_their_suffix_are_read() -> None:
+    """Each by a reader of its own, from files that other programs made."""
+    from rlm_core.corpus import Corpus
 
-    assert recognise and suffix in signatures._SUFFIX_OF
+    named = set(re.findall(r"`(\.\w+)`", PAGE.split("## What is read")[1].split("Not read:")[0]))
+    found = [path for path in sorted(FIXTURES.iterdir()) if path.suffix in named]
+    corpus = Corpus.add(found, Path(os.environ["RLMSCOPE_HOME"]) / "corpora")
+    readers = {Path(document.name).suffix: document.reader for document in corpus.documents}
+    assert named <= {suffix for suffix, reader in readers.items() if reader != "text"}
