@@ -12,7 +12,7 @@ from typing import Final
 
 from rlm_core.lm_handler import Message
 
-PROMPTS_VERSION: Final = "1"
+PROMPTS_VERSION: Final = "2"
 _QUESTION: Final = "# Question\n"
 _CONTEXT: Final = "\n# Context\n"
 _OUTPUT: Final = "# Output\n"
@@ -25,8 +25,9 @@ persistent REPL and call a sub-model from the code for all that needs reading wi
 cell per turn between ```repl and ```, then stop; you are shown what it printed (long output is cut in the \
 middle).
 In the REPL:
-context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name. \
-Both have .search(regex), .lines(), .chunks(n, overlap).
+context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name \
+(a huge one acts like a str). Both have .search(regex), .lines(), .chunks(n, overlap), .top(query, k) for the \
+best passages, and .tables (CSV, XLSX, JSON as DataFrames by name).
 llm_query(prompt, snippet="") -> str: the sub-model sees only prompt and snippet (up to 100,000 characters).
 llm_batch(prompts, snippets=None) -> list: many in parallel, in order; prefer it to loops.
 rlm_query(prompt, context=None): a child run with a REPL of its own.

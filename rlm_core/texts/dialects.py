@@ -11,6 +11,7 @@ SAMPLE_CHARS: Final = 1 << 16
 _ROWS: Final = 200
 _DELIMITERS: Final = ",;\t|"
 _SEP_LINE: Final = re.compile(r"sep=(.)\r?\n")  # what spreadsheets write for each other
+_YEAR: Final = re.compile(r"\s*(?:1[5-9]|20|21)\d\d\s*")
 _NUMBER: Final = re.compile(r"\s*[+-]?[\d., ]*\d%?\s*")
 
 
@@ -27,7 +28,7 @@ def dialect(sample: str, is_whole: bool, delimiter: str = "") -> Dialect:
     """The dialect of a text that begins like this; a delimiter that is known is not guessed.
 
     The delimiter is the one of , ; tab | that cuts most rows into the same number of fields. The first row is
-    a header unless it holds a number, and also then where it names a column of numbers.
+    a header unless it holds a number, and also then where a word or a year stands over a column of numbers.
     """
     said = _SEP_LINE.match(sample)
     if said:
@@ -71,9 +72,11 @@ def _has_header(rows: list[list[str]]) -> bool:
     if not rows:
         return False
     first, others = rows[0], rows[1:]
-    names = [cell for cell in first if cell.strip()]
     for number, cell in enumerate(first):
         below = [row[number] for row in others if number < len(row) and row[number].strip()]
-        if cell.strip() and not _NUMBER.fullmatch(cell) and below and all(map(_NUMBER.fullmatch, below)):
+        numbers = bool(below) and all(map(_NUMBER.fullmatch, below))
+        names_years = _YEAR.fullmatch(cell) and not all(map(_YEAR.fullmatch, below))
+        if numbers and cell.strip() and (names_years or not _NUMBER.fullmatch(cell)):
             return True
+    names = [cell for cell in first if cell.strip()]
     return bool(names) and len(set(names)) == len(names) and not any(map(_NUMBER.fullmatch, names))
