@@ -100,6 +100,20 @@ def test_text_across_parts_that_were_looked_at_one_by_one_is_one_passage(tmp_pat
 
 
 @pytest.mark.usefixtures("small")
+def test_text_at_the_border_of_two_parts_is_found_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_search, "_MERGED", 0)
+    text = lines(100).replace("ü", "u")
+    search = search_of([text], tmp_path)
+    for start in (0, 1_000):
+        search.look([[0, start, start + 1_000]])
+        assert search.find(text[start : start + 100])
+    for start in range(950, 1_000, 7):
+        assert places(search.find(f"<{text[start : start + 50]}>")) == [(0, start, 0)]
+
+
+@pytest.mark.usefixtures("small")
 def test_of_too_much_that_code_looked_at_the_newest_is_searched(tmp_path: Path) -> None:
     texts = [lines(60, f"text {number}") for number in range(20)]
     search = search_of(texts, tmp_path)

@@ -105,11 +105,26 @@ def test_the_longest_passage_wins_and_the_others_get_what_is_left() -> None:
     assert passages([more, documents[1]], "and the " + text) == ["and the first words ", documents[1]]
 
 
+@pytest.mark.parametrize("before_b", range(4))
+@pytest.mark.parametrize("before_c", range(4))
+def test_what_a_longer_passage_takes_from_another_is_made_up_for_by_a_third(
+    before_b: int, before_c: int
+) -> None:
+    head, tail = "abcdefghijklmnopqrstuvwxyz0123", "and then a very long tail of the text" * 5
+    # the second has the gram of the third, is longer, and has too little left once the first is taken
+    documents = [head[20:] + tail, "#" * before_b + head[6:] + tail[:30], "#" * before_c + head[4:20]]
+    assert passages(documents, head + tail) == [head[4:20], documents[0]]
+
+
 def test_no_passage_spans_two_documents_and_neighbours_in_one_are_joined() -> None:
     documents = ["the end of the first document", "the start of the second document"]
     assert passages(documents, "".join(documents)) == documents
-    halves = [index(["", documents[0][:14]]), index(["", documents[0]])]
-    assert [item.end for item in locate(documents[0], halves, first)] == [len(documents[0])]
+    raw = documents[1].encode()
+    parts = [
+        Index([Piece(1, 0, 16)], lambda _, a, b: raw[a:b]),
+        Index([Piece(1, 16, 32)], lambda _, a, b: raw[a:b]),
+    ]
+    assert locate(documents[1], parts, first) == [Found(0, 1, 0, 32, 0)]
 
 
 def test_characters_are_never_cut() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -256,16 +257,26 @@ def test_what_is_found_after_the_call_has_ended_is_on_its_span_for_every_reader(
         assert dict(read.by_id[call.span_id].attributes) == dict(call.attributes)
 
 
-def test_what_is_found_in_time_stands_in_the_end_of_the_span(recorded: Recorded) -> None:
-    found, settle = Event(), source_ranges.SourceRanges._settle
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A sub-model that answers when the search for its prompt has come to its end."""
+    done, settle = Event(), source_ranges.SourceRanges._settle
 
     def settled(*arguments: Any) -> None:
         settle(*arguments)
-        found.set()
+        done.set()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source_ranges.SourceRanges, "_settle", settled)
-        view = recorded.play(quotes(), "FINAL(1)", corpus=DOCUMENTS, sub=lambda _: str(found.wait(60)))
+    def model(_: Request) -> str:
+        assert done.wait(60)
+        done.clear()
+        return "ok"
+
+    monkeypatch.setattr(source_ranges.SourceRanges, "_settle", settled)
+    return model
+
+
+def test_what_is_found_in_time_stands_in_the_end_of_the_span(recorded: Recorded, searched: Any) -> None:
+    view = recorded.play(quotes(), "FINAL(1)", corpus=DOCUMENTS, sub=searched)
     assert sources(view) == [QUOTED] and recorded.records("ev") == []
 
 
@@ -343,11 +354,14 @@ def test_a_search_that_fails_is_said_and_ends_nothing(
     ]
 
 
-def test_more_waiting_text_than_is_kept_is_said(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_waiting_text_than_is_kept_is_said(
+    recorded: Recorded, searched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source_ranges, "MOST_WAITING", 100)
-    view = recorded.play(quotes(), "llm_query(report + '!')", "FINAL(1)", corpus=DOCUMENTS)
-    assert sources(view)[0] == QUOTED
-    assert "too much other text" in sources(view)[1]["why"]
+    cells = [quotes(0), quotes(1), "llm_query(report + '!')", quotes(2), "FINAL(1)"]
+    values = sources(recorded.play(*cells, corpus=DOCUMENTS, sub=searched))
+    assert values[:2] == [QUOTED, QUOTED] and values[3] == QUOTED
+    assert "too much other text" in values[2]["why"]
 
 
 def test_of_very_many_ranges_the_longest_are_listed_and_the_others_counted(
@@ -393,3 +407,44 @@ def test_calls_of_a_child_run_name_the_corpus_of_the_child(recorded: Recorded) -
     value = json.loads(below.attributes[sc.SOURCE_RANGES])
     assert value["how"] == "located"
     assert [REPORT.encode()[start:end].decode() for _, start, end in value["ranges"]] == [child]
+
+
+def test_of_the_same_text_in_several_documents_the_one_that_code_used_is_named(recorded: Recorded) -> None:
+    line = "the same line of text in every letter"
+    documents = {f"{number}.txt": f"Letter {number}\n{line}\n" for number in range(4)}
+    ask = "r = llm_query(f'<<{context[%d].splitlines()[1]}>>')"
+    values = sources(recorded.play(ask % 2, ask % 1, ask % 3, "FINAL(1)", corpus=documents))
+    assert [value["ranges"] for value in values] == [[[number, 9, 9 + len(line)]] for number in (2, 1, 3)]
+    assert [value["also"] for value in values] == [[3]] * 3
+
+
+def test_indexes_of_child_runs_are_given_up_when_they_hold_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: WeakSet[CorpusSearch] = WeakSet()
+
+    class Counted(CorpusSearch):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            alive.add(self)
+
+    monkeypatch.setattr(source_ranges, "CorpusSearch", Counted)
+    monkeypatch.setattr(source_ranges, "MOST_BYTES", 3 * len(REPORT))
+    most = 0
+
+    async def search_all() -> None:
+        nonlocal most
+        home = Home.resolve(tmp_path / "home")
+        with open_recording(home, Recorded.run_id, {}) as recording:
+            searches = source_ranges.SourceRanges(recording.recorder)
+            for number in range(9):
+                corpus = Corpus.from_texts([f"{number} {REPORT}"], tmp_path / "corpora")
+                span = recording.recorder.start("sub_call", "chat s", None, {})
+                searches.search(source_ranges.Prompt.of(corpus, [[QUAY]]), span)
+                while searches.pending:
+                    await asyncio.sleep(0)
+                most = max(most, len(alive))
+            await searches.finish(wait=True)
+
+    asyncio.run(search_all())
+    assert most == 2
