@@ -122,7 +122,7 @@ def _form(home: Home) -> None:
         "Name", key=f"corpora-name-{form}", placeholder="after the first file or folder", on_change="ignore"
     )
     encoding = right.text_input(
-        "Encoding of texts that are not UTF-8", key=f"corpora-encoding-{form}", placeholder="found out",
+        "Encoding of texts that are not UTF-8", key=f"corpora-encoding-{form}", placeholder="guessed",
         on_change="ignore", help="A name such as cp1252 or shift_jis.",
     )  # fmt: skip
     if st.button("Add", key="corpora-add", type="primary"):

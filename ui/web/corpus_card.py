@@ -32,4 +32,9 @@ def card(home: Home, corpus: Corpus) -> None:
         st.badge(counted(len(found), "file with a problem", "files with a problem"), color="orange")
         with st.container(height=_PROBLEMS_HEIGHT if len(lines) > 4 else "content", border=False):
             plain.text("\n".join(lines))
-    st.page_link("pages/corpora.py", label="Look into it", query_params={"corpus": corpus.corpus_id})
+    st.page_link(
+        "pages/corpora.py",
+        label="Open the corpus",
+        icon=":material/folder_open:",
+        query_params={"corpus": corpus.corpus_id},
+    )
