@@ -31,12 +31,17 @@ def wrapped(command: Sequence[str], scratch: str, readable: Iterable[str], info:
 
     Raises `SandboxError` when bubblewrap is not there or the documents lie in too many places.
     """
+    from rlm_core.worker import landlock
+
     bwrap = program()
     if bwrap is None:
         raise SandboxError(MISSING)
     python = os.path.realpath(sys.executable)
     settings = os.path.join(sys.prefix, "pyvenv.cfg")
-    shown = [*libraries(), python, *gathered(readable)]
+    files = set(readable)
+    if len(files) > MOST_BINDS and not landlock.version():  # what lies beside them in their folders
+        raise SandboxError(f"more than {MOST_BINDS} files need Landlock beside bubblewrap")
+    shown = [*libraries(), python, *gathered(files)]
     if os.path.exists(settings):
         shown.append(settings)
     line = [bwrap, *_NAMESPACES, "--info-fd", str(info), "--proc", "/proc"]

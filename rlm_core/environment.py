@@ -69,6 +69,7 @@ class Environment:
     _drain: asyncio.Task[None] | None = None
     _write_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _watch: Watch | None = None
+    _idle: tuple[Watch, asyncio.Task[None]] | None = None  # between two cells
     _serving: set[asyncio.Task[None]] = field(default_factory=set)
     _failure: Exception | None = None
     _weight: int = 0  # of the slots of all calls that are not answered yet
@@ -125,12 +126,9 @@ class Environment:
 
     async def run_cell(self, number: int, code: str, host: Host) -> CellReport:
         """Run one cell to its end; raises `WorkerDied` when the worker does not come back from it."""
-        assert self._worker is not None
         self._native.clear()
-        worker = self._worker
-        self._watch = Watch(
-            worker.pid, worker.scratch, self.limits, self._exited, self._hang_up, kill=worker.kill
-        )
+        await self._end_idle()
+        self._watch = self._new_watch()
         guard = asyncio.create_task(self._watch.guard())
         calls: dict[int, OpenCall] = {}
         self._failure = None
@@ -152,12 +150,34 @@ class Environment:
             guard.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await guard
+            self._begin_idle()
         if self._failure is not None:
             raise self._failure
         report.cpu_seconds, report.wall_seconds = self._watch.cpu_seconds, self._watch.active_seconds
         report.interrupted_by = self._watch.reason
         report.native_output = self._native.decode("utf-8", "replace")
         return report
+
+    def _new_watch(self) -> Watch:
+        worker = self._worker
+        assert worker is not None
+        return Watch(worker.pid, worker.scratch, self.limits, self._exited, self._hang_up, kill=worker.kill)
+
+    def _begin_idle(self) -> None:
+        if self._worker is not None and self._worker.exit_code() is None:
+            watch = self._new_watch()
+            self._idle = watch, asyncio.create_task(watch.guard_idle())
+
+    async def _end_idle(self) -> None:
+        """The time between two cells is over; raises `WorkerDied` when the worker did not survive it."""
+        idle, self._idle = self._idle, None
+        if idle is None:
+            return
+        watch, task = idle
+        task.cancel()
+        await asyncio.wait([task])
+        if watch.reason is not None:
+            raise WorkerDied("limit", f"what an earlier cell left running went {watch.reason}")
 
     def interrupt(self, reason: str) -> None:
         """Stop the running cell (Ctrl-C, then kill after the grace time)."""
@@ -178,6 +198,8 @@ class Environment:
         """End the worker and remove its scratch folder."""
         worker, self._worker = self._worker, None
         self.drop_calls()
+        with contextlib.suppress(WorkerDied):
+            await self._end_idle()
         await self.settle()
         if worker is not None:
             await worker.end()

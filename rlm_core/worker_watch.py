@@ -9,15 +9,23 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from rlm_core.errors import WorkerDied
 from rlm_core.limits import Limits
+from rlm_core.worker_measures import (
+    anonymous_bytes,
+    deleted_bytes,
+    process_cpu_seconds,
+    scratch_use,
+    thread_count,
+)
 
 POLL_SECONDS: Final = 0.25
 GRACE_SECONDS: Final = 1.0
 TORN_FRAME_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 1.0  # between two looks at a worker that runs no cell
+MOST_THREADS: Final = 1_000
 _SCRATCH_EVERY: Final = 4  # polls between two looks at the scratch folder
 
 
@@ -119,6 +127,14 @@ class Watch:
             if was_gone:  # for a whole poll: what it sent has been read; something it left holds the pipe
                 self.on_exit()
 
+    async def guard_idle(self) -> None:
+        """Poll between two cells, in which threads of the last one may go on; at a limit the process ends."""
+        while self.reason is None:
+            await asyncio.sleep(IDLE_SECONDS)
+            self._cpu_now = process_cpu_seconds(self.pid) or self._cpu_now
+            self.reason = self._over_use(look_at_scratch=True)
+        self._kill()
+
     def explain(self, death: WorkerDied) -> WorkerDied:
         """The death of the worker, with the limit that caused it where one did."""
         if self.reason is None or not self._killed:
@@ -126,15 +142,22 @@ class Watch:
         return WorkerDied("limit", f"the cell was stopped ({self.reason}) and its process had to be ended")
 
     def _over(self, polls: int) -> str | None:
+        if self.active_seconds > self.limits.cell_seconds:
+            return f"over {self.limits.cell_seconds:g} s of wall time"
+        return self._over_use(look_at_scratch=polls % _SCRATCH_EVERY == 0)
+
+    def _over_use(self, look_at_scratch: bool) -> str | None:
+        """The first limit, of all but wall time, that the worker is over."""
         limits = self.limits
-        if self.active_seconds > limits.cell_seconds:
-            return f"over {limits.cell_seconds:g} s of wall time"
         if (self.cpu_seconds or 0.0) > limits.cell_cpu_seconds:
             return f"over {limits.cell_cpu_seconds:g} s of CPU time"
         if anonymous_bytes(self.pid) > limits.memory_bytes:
             return f"over {limits.memory_bytes >> 20} MiB of memory"
-        if polls % _SCRATCH_EVERY == 0:
+        if thread_count(self.pid) > MOST_THREADS:
+            return f"over {MOST_THREADS:,} threads"
+        if look_at_scratch:
             used, files = scratch_use(self.scratch, limits.scratch_bytes, limits.scratch_files)
+            used += deleted_bytes(self.pid, self.scratch, limits.scratch_bytes)
             if used > limits.scratch_bytes or files > limits.scratch_files:
                 most = f"{limits.scratch_bytes >> 20} MiB or {limits.scratch_files:,} files"
                 return f"over {most} in its scratch folder"
@@ -160,47 +183,3 @@ def kill_group(pid: int) -> None:
             os.killpg(pid, signal.SIGKILL)
         else:
             os.kill(pid, signal.SIGTERM)
-
-
-def process_cpu_seconds(pid: int) -> float | None:
-    """User and system time of a process, or None where there is no /proc."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
-
-
-def anonymous_bytes(pid: int) -> int:
-    """Anonymous memory of a process: mapped files do not count. 0 where there is no /proc."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    for line in status.splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def scratch_use(folder: str, most_bytes: int, most_files: int) -> tuple[int, int]:
-    """Bytes on disk and number of entries below a folder; stops counting just above either limit."""
-    used = files = 0
-    folders = [folder]
-    while folders:
-        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                files += 1
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                with contextlib.suppress(OSError):
-                    used += _bytes_on_disk(entry.stat(follow_symlinks=False))
-                if used > most_bytes or files > most_files:
-                    return used, files
-    return used, files
-
-
-def _bytes_on_disk(status: os.stat_result) -> int:
-    """Blocks, so that a sparse file costs what it takes; the plain size where there are no blocks."""
-    return int(getattr(status, "st_blocks", -(-status.st_size // 512))) * 512

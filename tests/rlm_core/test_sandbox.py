@@ -267,7 +267,7 @@ def test_memory_is_capped_and_state_stays(worker: Worker) -> None:
 
 @locked
 def test_memory_is_watched_from_outside(worker: Worker) -> None:
-    code = "import time\ndef hold():\n    b = b'x' * (200 << 20)\n    time.sleep(20)\nhold()"
+    code = "def hold():\n    b = b'x' * (200 << 20)\n    while True: pass\nhold()"
     report = worker.run(code, memory_bytes=100 << 20)
     assert report.interrupted_by == "over 100 MiB of memory"
 
@@ -278,6 +278,51 @@ def test_scratch_is_watched(worker: Worker) -> None:
     report = worker.run(code, scratch_files=20)
     assert report.interrupted_by is not None and "scratch" in report.interrupted_by
     worker.run("import os\nfor name in os.listdir('.'): os.remove(name)")
+
+
+@locked
+@pytest.mark.parametrize(
+    "hide",
+    [
+        "f = open('f', 'wb')\nos.remove('f')\nf.write(bytes(8 << 20))\nf.flush()",
+        "m = []\nfor n in range(2):\n    with open('f', 'wb+') as f:\n        f.write(bytes(4 << 20))\n"
+        "        f.flush()\n        m.append(mmap.mmap(f.fileno(), 4096, access=mmap.ACCESS_READ))\n"
+        "    os.remove('f')",
+    ],
+)
+def test_removed_files_that_are_still_held_count(worker: Worker, hide: str) -> None:
+    report = worker.run(f"import mmap, os, time\n{hide}\ntime.sleep(20)", scratch_bytes=6 << 20)
+    assert report.interrupted_by is not None and "scratch" in report.interrupted_by
+    worker.run("f = m = None")
+
+
+@locked
+def test_threads_are_counted(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlm_core.worker_watch.MOST_THREADS", 20)
+    code = (
+        "import threading\nend = threading.Event()\n"
+        "for n in range(30): threading.Thread(target=end.wait).start()\n"
+        "try: end.wait(20)\nfinally: end.set()"
+    )
+    assert worker.run(code).interrupted_by == "over 20 threads"
+
+
+@locked
+def test_what_a_cell_leaves_running_is_ended_at_the_limits_too(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlm_core.worker_watch.IDLE_SECONDS", 0.05)
+    spin = "import threading\ndef spin():\n    while True: pass\n"
+    worker.run(f"{spin}threading.Thread(target=spin, daemon=True).start()", cell_cpu_seconds=0.3)
+    worker.wait(_until(lambda: not _runs(worker.environment.pid or 0)))
+    with pytest.raises(WorkerDied, match="what an earlier cell left running went over 0.3 s of CPU time"):
+        worker.run("1")
+    worker.restart()
+
+
+async def _until(true: Any) -> None:
+    while not true():
+        await asyncio.sleep(0.05)
 
 
 @locked
@@ -414,6 +459,16 @@ def test_many_files_are_shown_to_bubblewrap_as_their_folders() -> None:
     assert bubblewrap.gathered(spread) == sorted(f"/data/{n}" for n in range(30))
     with pytest.raises(SandboxError, match="too many folders"):
         bubblewrap.gathered([f"/{n}/text" for n in range(300)])
+
+
+@locked
+def test_folders_are_not_laid_open_where_only_bubblewrap_keeps_files_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bubblewrap, "MOST_BINDS", 1)
+    monkeypatch.setattr("rlm_core.worker.landlock.version", lambda: 0)
+    with pytest.raises(SandboxError, match="more than 1 files need Landlock"), Worker(level="strict"):
+        pass
 
 
 @locked

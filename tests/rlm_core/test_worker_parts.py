@@ -30,7 +30,8 @@ from rlm_core.worker.interrupts import Interrupts
 from rlm_core.worker.output import CappedOutput
 from rlm_core.worker.tracebacks import traceback_text
 from rlm_core.worker.variables import VariableTable, fingerprint, type_name
-from rlm_core.worker_watch import Watch, anonymous_bytes, process_cpu_seconds, scratch_use
+from rlm_core.worker_measures import anonymous_bytes, process_cpu_seconds, scratch_use
+from rlm_core.worker_watch import Watch
 
 # -- output
 
