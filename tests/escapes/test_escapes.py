@@ -79,8 +79,11 @@ def test_what_a_level_claims_to_stop_is_stopped_and_the_run_goes_on(
     assert result.ok, f"{result.word}: {result.why}"
 
 
-def test_there_are_a_hundred_and_eleven_attempts_and_each_compiles() -> None:
-    assert [attempt.id for attempt in ATTEMPTS] == [f"E{number:02d}" for number in range(1, 112)]
+def test_the_attempts_of_the_survey_are_there_and_ours_and_each_compiles() -> None:
+    assert [attempt.id for attempt in ATTEMPTS] == [f"E{number:02d}" for number in range(1, 120)]
+    assert [attempt.id for attempt in ATTEMPTS if attempt.group == "ours"] == [
+        f"E{n}" for n in range(112, 120)
+    ]
     for attempt in ATTEMPTS:
         compile(attempt.code, attempt.id, "exec")
 

@@ -19,6 +19,7 @@ import pytest
 
 from rlm_core import Limits
 from rlm_core import semconv as sc
+from rlm_core.sandbox import probe
 from tests.escapes.theatre import descendants
 from tests.support.command import ROOT, rlmscope
 from tests.support.scripted import Script, cell, run
@@ -244,6 +245,7 @@ def test_the_command_survives_its_cells_and_its_record_says_what_happened(tmp_pa
     home = ("--home", tmp_path / "home")
     document = rlmscope("ask", "what?", corpus, "--root", "test/root", "--sub", "test/sub", *home, env=env)
     assert (document["value"], document["stop_reason"]) == (ANSWER, "final")
+    assert document["sandbox"] == probe().level  # the best there is, unasked
     assert len(document["notices"]) >= 2 and document["sub_calls"] == 2
     spans = rlmscope("show", document["run_id"], *home)["spans"]
     cells = [span["status"] for span in spans if span["kind"] == "cell"]

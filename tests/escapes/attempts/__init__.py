@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tests.escapes.attempts import engine, files, network, processes, resources, secrets
+from tests.escapes.attempts import engine, files, network, ours, processes, resources, secrets
 from tests.escapes.attempts.model import LEVELS, WEAKEST, Attempt
 
 __all__ = ["ATTEMPTS", "BY_ID", "LEVELS", "WEAKEST", "Attempt"]
@@ -21,6 +21,7 @@ _GROUPS = {
     "files": files,
     "resources": resources,
     "engine": engine,
+    "ours": ours,
 }
 ATTEMPTS: Final[tuple[Attempt, ...]] = tuple(
     sorted(
