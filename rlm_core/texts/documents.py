@@ -116,9 +116,7 @@ class Documents(Sequence[Any]):
             if isinstance(text, MappedText):
                 yield from text.matches(pattern)
                 continue
-            for match in matches_in(text, pattern):
-                note(text.document, match.start, match.end)
-                yield match
+            yield from matches_in(text, pattern)
 
     def lines(self) -> Iterator[Any]:
         """The lines of all documents, without their ends, one at a time."""

@@ -15,6 +15,7 @@ KEPT_BYTES: Final = 64 << 20  # of the texts that are held as `str`
 MOST_CHARS: Final = 8 << 20  # of a `str` made from a corpus larger than that
 _OPEN_FILES: Final = 64
 _FIND_BYTES: Final = 1 << 28  # searched at once; in between an interrupt is heard
+_BACK: Final = 1 << 13  # characters up to which it is quicker to go back than to start from a checkpoint
 _OPEN_FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 )
@@ -112,9 +113,14 @@ class MappedFile:
         """Where a character starts, in bytes; at most 64 KB are read to find it."""
         if self.ascii or char >= self._source.chars:
             return char if self.ascii else self._source.size
+        near_char, near = self._near
+        if 0 < near_char - char <= _BACK:
+            before = self.bytes[max(0, near - 4 * (near_char - char)) : near].decode("utf-8", "ignore")
+            found = near - len(before[char - near_char :].encode("utf-8"))
+            self._near = (char, found)
+            return found
         index = bisect_right(self._checkpoints, char) - 1
         base_char, base = self._checkpoints[index], index * STEP
-        near_char, near = self._near
         if base_char < near_char <= char:
             base_char, base = near_char, near
         else:

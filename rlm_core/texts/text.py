@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from rlm_core.texts.files import Source, Store
+from rlm_core.texts.touched import note
 
 if TYPE_CHECKING:
     from rlm_core.texts.mapped import MappedText
@@ -190,13 +191,22 @@ class Match:
         self._names = match.re.groupindex
         self.document = searched.name
         self.start, self.end = (offset + place for place in match.span())
-        before = max(0, self.start - LINE_CHARS)
-        around = searched[before : self.end + LINE_CHARS]
-        start, end = self.start - before, self.end - before
-        first = around.rfind("\n", 0, start) + 1
-        newline = around.find("\n", max(start, end - 1))  # the match may end with the line
-        self.text = around[start:end]
-        self.line = around[first : newline if newline >= 0 else len(around)].rstrip("\r")
+        body, (start, end) = match.string, match.span()
+        first, last = _line_around(body, start, end)
+        if not isinstance(searched, Text) and (
+            (not first and offset) or (last == len(body) and offset + last < len(searched))
+        ):  # the line goes on outside of what was searched at once
+            offset = max(0, self.start - LINE_CHARS)
+            body = searched.peek(offset, min(self.end + LINE_CHARS, len(searched)))
+            start, end = self.start - offset, self.end - offset
+            first, last = _line_around(body, start, end)
+        place = searched.start + offset
+        note(searched.document, place + first, place + last)
+        self.text = placed(
+            str.__getitem__(body, slice(start, end)), searched.document, place + start, searched.name
+        )
+        line = str.__getitem__(body, slice(first, last)).rstrip("\r")
+        self.line = placed(line, searched.document, place + first, searched.name)
 
     def group(self, *groups: int | str) -> Any:
         """As `re.Match.group`; raises `IndexError` as that does."""
@@ -215,6 +225,13 @@ class Match:
 
     def __repr__(self) -> str:
         return f"<Match {self.document!r} {self.start}:{self.end} {cut_name(str(self.text))!r}>"
+
+
+def _line_around(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where the line of a match begins and ends, at most `LINE_CHARS` away from it."""
+    first = text.rfind("\n", max(0, start - LINE_CHARS), start) + 1 or max(0, start - LINE_CHARS)
+    newline = text.find("\n", max(start, end - 1), end + LINE_CHARS)  # the match may end with the line
+    return first, newline if newline >= 0 else min(len(text), end + LINE_CHARS)
 
 
 def matches_in(text: Text, pattern: re.Pattern[str]) -> Iterator[Match]:

@@ -10,8 +10,8 @@ _log: Final[deque[list[int]]] = deque(maxlen=4 * MOST)
 
 
 def note(document: int, start: int, end: int) -> None:
-    """Code was given the characters `start` to `end` of a document."""
-    if start == end:
+    """Code was given the characters `start` to `end` of a document; a made-up text has a negative number."""
+    if document < 0 or start == end:
         return
     if _log:
         last = _log[-1]

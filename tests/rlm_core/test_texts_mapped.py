@@ -332,6 +332,12 @@ def test_what_was_looked_at_is_noted_once() -> None:
     assert take_touched() == []
 
 
+def test_a_text_that_was_made_up_is_not_noted() -> None:
+    take_touched()
+    assert Text("made up").search("up")
+    assert take_touched() == []
+
+
 def test_the_last_of_many_windows_are_kept() -> None:
     take_touched()
     text = mapped("x" * 20_000)
