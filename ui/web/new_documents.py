@@ -19,6 +19,7 @@ from ui.web.notices import problem
 
 Ready = Callable[[], Corpus]  # gives the chosen corpus; raises InputError, which says what to do
 MAX_UPLOAD_MB: Final = 200
+WAITS: Final = "ask-waits"  # in the session: a start was asked for while documents are being read
 
 
 @dataclass
@@ -105,10 +106,15 @@ def _read_path(home: Home, given: str, tickets: dict[str, str]) -> None:
 
 
 def _path_ready(home: Home, given: str, tickets: dict[str, str]) -> Corpus:
-    found = additions.look(home, tickets[given]) if given in tickets else None
-    if found is None or found.state in ("failed", "cancelled"):
+    if given not in tickets or additions.look(home, tickets[given]) is None:
         _read_path(home, given, tickets)
-    return _ready(home, tickets[given], "The path was not read yet.")
+    try:
+        return _ready(home, tickets[given], "The path was not read yet.")
+    except addition_view.StillReading:
+        raise
+    except InputError:
+        del tickets[given]  # the next start reads it again
+        raise
 
 
 def _shown(home: Home, ticket: str | None) -> None:
@@ -117,7 +123,8 @@ def _shown(home: Home, ticket: str | None) -> None:
     if state is None or state.state == "working":
         return
     if state.corpus_id is None:
-        problem(state.error or addition_view.CANCELLED)
+        if not st.session_state.get(WAITS):  # else the start that waited says it
+            problem(state.error or addition_view.CANCELLED)
         return
     try:
         card(home, stored.load(home, state.corpus_id))

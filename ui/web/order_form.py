@@ -31,12 +31,11 @@ from ui.visible import block
 from ui.web import launch, outcome
 from ui.web.addition_view import StillReading
 from ui.web.corpus_choice import QUESTION_KEY
-from ui.web.new_documents import Ready
+from ui.web.new_documents import WAITS, Ready
 from ui.web.notices import note, problem
 
 _SAME_CLICK: Final = 3.0  # seconds in which the same order, started again, is a double click
 _LARGEST: Final = 10**12
-_WAITS: Final = "ask-waits"  # in the session: a start was asked for while documents are being read
 _DEFAULTS: Final = Limits()
 
 
@@ -176,15 +175,17 @@ def _count(
 
 def waits() -> bool:
     """Whether a start that was asked for waited for its documents; asked once, it is forgotten."""
-    return bool(st.session_state.pop(_WAITS, False))
+    return bool(st.session_state.pop(WAITS, False))
 
 
-def start(home: Home, fields: Fields, corpus: Ready) -> str | None:
+def start(home: Home, fields: Fields, corpus: Ready, waited: bool) -> str | None:
     """Check everything and start; the run's id, or None when a field says what is wrong with it, or that its
-    documents are still being read: then the start `waits`.
+    documents are still being read: then the start `waits`, and comes again with `waited`.
     """
     order = _checked(fields, corpus)
     if order is None:
+        if st.session_state.get(WAITS) and not waited:
+            st.rerun()  # the bar stands above, where this run of the page has been already
         return None
     last: _Start | None = st.session_state.get("ask-last")
     if last is not None and last.order == order and time.monotonic() - last.moment < _SAME_CLICK:
@@ -224,7 +225,7 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
             good = False
             _complain(fields, name, error)
     if not good or reading:
-        st.session_state[_WAITS] = good
+        st.session_state[WAITS] = good
         return None
     limits = {name: values[name] for name in _LIMITS}
     return launch.Order(

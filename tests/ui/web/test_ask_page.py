@@ -15,12 +15,13 @@ from rlm_core.corpus import Corpus
 from tests.support.gated import ANSWER, open_gate, surroundings
 from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, shown, texts, use
 from traces import reading
-from traces.home import Home
-from traces.locks import is_held
+from traces.home import Home, new_run_id
+from traces.locks import FileLock, is_held
 from traces.reading import load_run
 from traces.recording import open_recording
 from ui.control import cancel_file
-from ui.web import launch
+from ui.web import addition_view, launch
+from ui.web.additions import Files
 from ui.web.order import StartFiles
 
 RUN = "20270115T080000-00000001"
@@ -159,6 +160,56 @@ def test_a_path_is_read_on_demand(home: Home, tmp_path: Path, starts: Starts) ->
     press_start(page)
     ((order, _),) = starts.orders
     assert [d.name for d in Corpus.load(home.corpora, order.corpus_id).documents] == ["one.txt"]
+
+
+@pytest.fixture
+def held(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
+    """What is read from a path on the page stays at work until its end is written."""
+    files = Files(home, new_run_id())
+    lock = FileLock(files.lock)
+
+    def begin(*_: Any) -> str:
+        files.folder.mkdir(exist_ok=True)
+        assert lock.try_acquire()
+        files.write(files.order, {"paths": ["/data/letters"]})
+        return files.order.stem
+
+    monkeypatch.setattr(addition_view, "begin", begin)
+    yield files
+    lock.release()
+
+
+def asked_over_a_path() -> AppTest:
+    """The page after a press on Start, the path not read before."""
+    page = ask_page().run()
+    page.get_by_key("ask-source").set_value("path").run()
+    page.text_input(key="ask-path").set_value("/data/letters")
+    page.text_area(key="ask-question").set_value("What?")
+    return press_start(page)
+
+
+def test_a_start_waits_for_documents_that_are_being_read(corpus: str, starts: Starts, held: Files) -> None:
+    page = asked_over_a_path()
+    waits = "The documents are being read; the run starts after that, if this page is open."
+    assert waits in texts(page) and "Looking for files" in shown(page) and starts.orders == []
+    held.write(held.end, {"corpus_id": corpus})
+    page.run().run()
+    assert [order.corpus_id for order, _ in starts.orders] == [corpus]
+
+
+def test_a_start_whose_documents_cannot_be_read_says_why(starts: Starts, held: Files) -> None:
+    page = asked_over_a_path()
+    held.write(held.end, {"error": "there is no document to read in /data/letters"})
+    assert problems(page.run()) == ["There is no document to read in /data/letters."]
+    assert problems(page.run()) == [] and starts.orders == []
+
+
+def test_a_cancelled_reading_starts_nothing(starts: Starts, held: Files) -> None:
+    page = asked_over_a_path()
+    page.button(key=f"reading-cancel-{held.order.stem}").click().run()
+    assert held.cancel.exists()
+    held.write(held.end, {"cancelled": ""})
+    assert "The reading was cancelled: nothing was added." in problems(page.run()) and starts.orders == []
 
 
 # -- the start

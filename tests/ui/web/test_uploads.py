@@ -98,6 +98,13 @@ def test_what_is_kept_is_written_once_and_never_overwritten(home: Home) -> None:
     assert (alone.name, alone.read_bytes(), first[0].read_bytes()) == ("a.txt", b"three", b"one")
 
 
+def test_a_kept_file_that_is_gone_is_written_again(home: Home) -> None:
+    kept: dict[str, Path] = {}
+    keep(home, TICKET, [File("a.txt", b"one", "1")], kept)[0].unlink()
+    (again,) = keep(home, TICKET, [File("a.txt", b"one", "1")], kept)
+    assert again.read_bytes() == b"one"
+
+
 def test_a_folder_that_cannot_be_written_is_one_sentence(home: Home) -> None:
     (home.root / "uploads").write_text("in the way")
     with pytest.raises(InputError, match="could not be kept"):

@@ -81,7 +81,7 @@ def _form(home: Home) -> str | None:
     waited = order_form.waits()
     clicked = st.button("Start", type="primary", key="ask-start", width="stretch")
     fields.slot("start")
-    return order_form.start(home, fields, corpus) if clicked or waited else None
+    return order_form.start(home, fields, corpus, waited) if clicked or waited else None
 
 
 def _recent(home: Home) -> None:
