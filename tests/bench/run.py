@@ -31,6 +31,8 @@ from traces.recording import open_recording
 REPEATS = 5
 CALLS = 200
 TURNS = 30
+SMALL = "A small corpus. " * 50
+LINES = "".join(f"{number:06} {number * 7919 % 999_983:06} a small corpus\n" for number in range(5_500))
 
 
 @dataclass
@@ -72,8 +74,10 @@ def cell(code: str) -> str:
     return f"```repl\n{code}\n```"
 
 
-def ask(home: Home, replies: list[str], sub: Sub, serial: list[int], **limits: int) -> int:
-    """One recorded run over a small corpus; returns the bytes that were sent to the root."""
+def ask(
+    home: Home, replies: list[str], sub: Sub, serial: list[int], *, corpus: str = SMALL, **limits: int
+) -> int:
+    """One recorded run; returns the bytes that were sent to the root."""
     sent = 0
 
     async def model(request: Request) -> Any:
@@ -90,7 +94,7 @@ def ask(home: Home, replies: list[str], sub: Sub, serial: list[int], **limits: i
         open_recording(home, run_id, {}) as recording,
         RLM("bench/root", "bench/sub", handler=FunctionLMHandler(model), limits=settings) as rlm,
     ):
-        answer = rlm.ask("What?", "A small corpus. " * 50, recorder=recording.recorder, run_id=run_id)
+        answer = rlm.ask("What?", corpus, recorder=recording.recorder, run_id=run_id)
     assert answer.stop_reason == "final" and recording.problems == 0, answer
     return sent
 
@@ -99,6 +103,9 @@ def engine_figures(home: Home) -> list[Figure]:
     """Sub-calls, iterations and prompt bytes with a function as the model."""
     serial = [0]
     batch = [cell(f"r = llm_batch([f'question {{i}}' for i in range({CALLS})])"), cell("FINAL(len(r))")]
+    slices = f"p = [context[700 * i : 700 * i + 2000] for i in range({CALLS})]\n"
+    references = [cell(slices + "r = llm_batch(['Which?'] * len(p), p)"), cell("FINAL(len(r))")]
+    built = [cell(slices + "r = llm_batch([f'Which? <{text}>' for text in p])"), cell("FINAL(len(r))")]
     alone = [cell("r = 0"), cell("FINAL(r)")]
     turns, many = several(TURNS), several(3 * TURNS)
 
@@ -106,7 +113,7 @@ def engine_figures(home: Home) -> list[Figure]:
         await asyncio.sleep(0.2)
         return "ok"
 
-    def measured(replies: list[str], sub: Sub = lambda _: "ok", **limits: int) -> Measured:
+    def measured(replies: list[str], sub: Sub = lambda _: "ok", **limits: Any) -> Measured:
         used, began = cpu(), time.perf_counter()
         sent = ask(home, replies, sub, serial, **limits)
         return Measured((cpu() - used) * 1000, time.perf_counter() - began, sent / 1000)
@@ -116,17 +123,24 @@ def engine_figures(home: Home) -> list[Figure]:
     bases = [measured(alone) for _ in range(REPEATS)]
     base = Measured(*(statistics.median(values) for values in zip(*bases, strict=True)))
     calls = [measured(batch) for _ in range(REPEATS)]
+    referring = [measured(references, corpus=LINES) for _ in range(REPEATS)]
+    measured(built, corpus=LINES)  # warm-up: numpy
+    located = [measured(built, corpus=LINES) for _ in range(REPEATS)]
     waits = [measured(batch, slow) for _ in range(REPEATS)]
     short = [measured(turns) for _ in range(REPEATS)]
     long = [measured(many, max_iterations=3 * TURNS) for _ in range(REPEATS)]
     middle = statistics.median(run.cpu for run in short)
     per_call = [(run.cpu - base.cpu) / CALLS for run in calls]
+    per_reference = [(run.cpu - base.cpu) / CALLS for run in referring]
+    per_located = [(run.cpu - base.cpu) / CALLS for run in located]
     ratios = [(run.wall - base.wall) / 1.4 for run in waits]
     first = [(run.cpu - base.cpu) / (TURNS - 2) for run in short]
     later = [(run.cpu - middle) / (2 * TURNS) for run in long]
     sent_kb = [run.sent_kb for run in short]
     return [
         Figure("engine + record per sub-call (200-call batch, function handler)", "ms CPU", per_call, 1.5),
+        Figure("  the same with 2 KB of the corpus each, given as slices", "ms CPU", per_reference, 1.5),
+        Figure("  the same built into f-strings: searched for in the corpus", "ms CPU", per_located),
         Figure("200 calls of 200 ms at concurrency 32, wall / ideal 1.4 s", "x", ratios, 1.2),
         Figure("engine + record per iteration, the first 30 tiny ones", "ms CPU", first, 2.5),
         Figure("  the same, iterations 31 to 90", "ms CPU", later, 2.5),
