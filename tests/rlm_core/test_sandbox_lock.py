@@ -327,3 +327,23 @@ def test_other_processes_can_lock_themselves_in_the_same_way(tmp_path: Path) -> 
     assert status == 0, said
     assert "'seccomp'" in said and "'no capabilities'" in said and said.endswith("private")
     assert (tmp_path / "out" / "copy").read_text() == "input"
+
+
+@pytest.mark.parametrize("abi", range(1, 8))
+def test_every_version_of_landlock_keeps_other_files_as_they_are(private: Path, abi: int) -> None:
+    """Older kernels are simulated by what they can forbid; what they cannot is seccomp's part."""
+    code = (
+        "import os\nfrom rlm_core.worker import landlock\nfrom rlm_core.worker.lock import lock_down\n"
+        "assert landlock.version() >= int(sys.argv[2])\nlandlock.version = lambda: int(sys.argv[2])\n"
+        "path = sys.argv[1]\nprint(lock_down([], []))\n"
+        "attempts = [lambda: os.truncate(path, 0), lambda: os.unlink(path)]\n"
+        "attempts.append(lambda: os.rename(path, path + 'x'))\n"
+        "attempts += [lambda mode=mode: os.open(path, mode) for mode in\n"
+        "    (os.O_RDONLY, os.O_WRONLY, os.O_TRUNC, os.O_TRUNC | 3, os.O_RDWR | os.O_TRUNC)]\n"
+        "for attempt in attempts:\n"
+        "    try: attempt()\n    except PermissionError: print('refused')\n    else: print('DONE')\n"
+    )
+    status, said = lock_in_a_process(code, private, abi)
+    assert status == 0, said
+    assert said.count("refused") == 8 and f"landlock abi {abi}" in said and "DONE" not in said
+    assert private.read_text() == "private words"
