@@ -16,7 +16,8 @@ from typing import IO, Any, Final
 from rlm_core.readers.output import Unreadable
 
 PASSWORD: Final = "is protected by a password: remove it and add the file again"
-_BROKEN: Final = "is damaged: open it in its program, save it again and add that"
+DAMAGED: Final = "is damaged: open it in its program, save it again and add that"
+ENTITIES: Final = "its XML declares entities, which no Office program writes: not read"
 _BLOCK: Final = 1 << 20
 _MOST_MEMBERS: Final = 100_000
 _MOST_BYTES: Final = 4 << 30  # unpacked, all parts
@@ -36,7 +37,7 @@ class Package:
         try:
             self._zip = zipfile.ZipFile(path)
         except _ZIP_ERRORS:
-            raise Unreadable(_BROKEN) from None
+            raise Unreadable(DAMAGED) from None
         self._names = {name.lower().lstrip("/"): name for name in reversed(self._zip.namelist())}
         self._refuse_bomb()
 
@@ -71,7 +72,7 @@ class Package:
         try:
             return self._zip.open(self._names[name.lower()])
         except (KeyError, *_ZIP_ERRORS):
-            raise Unreadable(_BROKEN) from None
+            raise Unreadable(DAMAGED) from None
 
     def blocks(self, name: str) -> Iterator[bytes]:
         """A part in blocks of at most 1 MB, checked against its checksum at the end."""
@@ -80,7 +81,7 @@ class Package:
                 while block := file.read(_BLOCK):
                     yield block
             except _ZIP_ERRORS:
-                raise Unreadable(_BROKEN) from None
+                raise Unreadable(DAMAGED) from None
 
     def xml(self, name: str) -> Any:
         """A part as an lxml element. Entities are never expanded and nothing outside is ever opened."""
@@ -97,9 +98,9 @@ class Package:
                 parser.feed(block)
             root = parser.close()
         except etree.XMLSyntaxError:
-            raise Unreadable(_BROKEN) from None
+            raise Unreadable(DAMAGED) from None
         if root.getroottree().docinfo.internalDTD is not None:
-            raise Unreadable("its XML declares entities, which no Office program writes: not read")
+            raise Unreadable(ENTITIES)
         return root
 
     def related(self, name: str) -> dict[str, tuple[str, str]]:
@@ -122,7 +123,7 @@ class Package:
         for kind, target in self.related("").values():
             if kind == "officeDocument":
                 return target
-        raise Unreadable(_BROKEN)
+        raise Unreadable(DAMAGED)
 
 
 def local(element: Any) -> str:

@@ -47,7 +47,7 @@ def read(path: str, out: Output) -> None:
             out.write(csv_lines(zip(*map(writer.texts, batch.columns), strict=True)))
     except MemoryError:
         raise
-    except (pyarrow.ArrowException, OSError):
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
         raise Unreadable(_DAMAGED) from None
     if not file.metadata.num_rows:
         out.remark("holds no rows")

@@ -13,15 +13,14 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 
-from rlm_core.readers.formats.packages import PASSWORD
-from rlm_core.readers.formats.sheet_facts import Facts, find_facts
+from rlm_core.readers.formats.packages import DAMAGED, PASSWORD
+from rlm_core.readers.formats.sheet_facts import MOST_MEMORY, Facts, find_facts
 from rlm_core.readers.formats.tables import common_kind, csv_lines, kind_of, letters, unique_names
 from rlm_core.readers.output import Output, Unreadable
 
-_DAMAGED: Final = "is damaged: open it in its program, save it again and add that"
-_MOST_CELLS: Final = 40_000_000  # between the first and last filled cell of a sheet: 1 GB in memory
 _HEADER_ROWS: Final = 10  # the header is one of the first rows with anything in them
 _SAMPLE: Final = 50
+_MOST_NAMED: Final = 3  # sheets in the line on a workbook of which nothing is read
 _BATCH: Final = 1_000
 _YEARS: Final = range(1900, 2101)
 Cell = Any  # what calamine gives: str, float, int, bool, date, datetime, time, timedelta
@@ -29,35 +28,46 @@ Cell = Any  # what calamine gives: str, float, int, bool, date, datetime, time, 
 
 def read(path: str, out: Output) -> None:
     """Read the workbook at `path` into `out`; see `rlm_core.readers.output`."""
-    import python_calamine as calamine
+    from python_calamine import SheetVisibleEnum
 
     facts = find_facts(path) if zipfile.is_zipfile(path) else {}
     workbook = _guarded(_open, path)
     out.table = "sheets"
     written = 0
+    refused = []
     for sheet in workbook.sheets_metadata:
-        if sheet.typ != calamine.SheetTypeEnum.WorkSheet:
-            out.remark(f"sheet {sheet.name} is no table (a chart or a macro): not read")
-            continue
-        if sheet.visible != calamine.SheetVisibleEnum.Visible:
-            out.remark(f"sheet {sheet.name} is hidden, but read")
+        name = " ".join(sheet.name.split())
         known = facts.get(sheet.name, Facts())
-        if known.area > _MOST_CELLS:
-            out.remark(
-                f"sheet {sheet.name} is not read: it is {known.rows:,} rows by {known.columns:,} columns, "
-                f"{known.filled:,} of its cells filled; delete what is far out and add it again"
-            )
+        table = None
+        why = _refusal(sheet, known)
+        if why is None:
+            table = _guarded(workbook.get_sheet_by_name, sheet.name)
+            why = None if table.width else "is empty"
+        if why is not None:
+            refused.append(f"sheet {name} {why}")
             continue
-        table = _guarded(workbook.get_sheet_by_name, sheet.name)
-        if not table.width:
-            out.remark(f"sheet {sheet.name} is empty")
-            continue
-        out.end_section()
-        out.write("\f" if written else "")
+        if written:
+            out.end_section()
+            out.write("\f")
         written += 1
-        _sheet(sheet.name, table, known, out)
+        _sheet(name, table, known, out)
+        if sheet.visible != SheetVisibleEnum.Visible:
+            out.remark(f"sheet {name} is hidden, but read")
     if not written:
-        raise Unreadable("a workbook without any filled cell that can be read")
+        raise Unreadable("; ".join(refused[:_MOST_NAMED]) or "a workbook without sheets")
+    for line in refused:
+        out.remark(line)
+
+
+def _refusal(sheet: Any, facts: Facts) -> str | None:
+    """Why a sheet is not even tried, or None."""
+    import python_calamine as calamine
+
+    if sheet.typ != calamine.SheetTypeEnum.WorkSheet:
+        return "is no table (a chart or a macro): not read"
+    if facts.memory > MOST_MEMORY:
+        return f"is not read: {facts.extent()} need too much memory; delete what stands far out, or split it"
+    return None
 
 
 def _open(path: str) -> Any:
@@ -82,10 +92,10 @@ def _guarded(call: Any, argument: str) -> Any:
     except calamine.PasswordError:
         raise Unreadable(PASSWORD) from None
     except (calamine.CalamineError, OSError, ValueError):
-        raise Unreadable(_DAMAGED) from None
+        raise Unreadable(DAMAGED) from None
     except BaseException as error:
         if type(error).__name__ == "PanicException":
-            raise Unreadable(_DAMAGED) from None
+            raise Unreadable(DAMAGED) from None
         raise
 
 
@@ -94,24 +104,23 @@ def _sheet(name: str, table: Any, facts: Facts, out: Output) -> None:
     first, offset = table.start
     sample = list(itertools.islice(_rows(table), _SAMPLE))
     at = find_header(sample)
-    heading = " ".join(name.split())
-    out.write(f"# Sheet: {heading}\n")
+    out.write(f"# Sheet: {name}\n")
     if at is None:
         names = [letters(offset + column) for column in range(len(sample[0]))]
-        out.remark(f"sheet {heading}: no header found, columns are named {names[0]} to {names[-1]}")
+        out.remark(f"sheet {name}: no header found, columns are named {names[0]} to {names[-1]}")
         start = 0
     else:
         names = unique_names([_written(cell, "") for cell in sample[at]], offset)
         out.write(csv_lines([_written(cell, "") for cell in row] for row in sample[:at] if any(_filled(row))))
         start = at + 1
         if at:
-            out.remark(f"sheet {heading}: row {first + at + 1} is taken as the header")
+            out.remark(f"sheet {name}: row {first + at + 1} is taken as the header")
     kinds: list[set[str]] = [set() for _ in names]
     for row in itertools.islice(_rows(table), start, None):
         for seen, cell in zip(kinds, row, strict=False):
             seen.add(kind_of(cell))
     columns = {column: common_kind(seen) for column, seen in zip(names, kinds, strict=True)}
-    out.section("sheet", heading, columns)
+    out.section("sheet", name, columns)
     out.write(csv_lines([names]))
     rows = itertools.islice(_rows(table), start, None)
     while batch := list(itertools.islice(rows, _BATCH)):
@@ -119,7 +128,7 @@ def _sheet(name: str, table: Any, facts: Facts, out: Output) -> None:
             csv_lines([_written(c, k) for c, k in zip(r, columns.values(), strict=False)] for r in batch)
         )
     for remark in facts.remarks():
-        out.remark(f"sheet {heading}: {remark}")
+        out.remark(f"sheet {name}: {remark}")
 
 
 def _rows(table: Any) -> Iterator[list[Cell]]:
