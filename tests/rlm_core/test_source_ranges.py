@@ -297,7 +297,11 @@ def test_a_run_does_not_wait_for_ever(
     assert view.summary.complete and view.summary.problems == 0
 
 
-def test_a_cancelled_run_does_not_wait_at_all(recorded: Recorded, gate: Event) -> None:
+def test_a_cancelled_run_does_not_wait_at_all(
+    recorded: Recorded, gate: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_ranges, "FINISH_SECONDS", 1_000)
+
     async def model(request: Request) -> str:
         if request.role == "root" and len(request.messages) > 2:
             rlm.cancel()
