@@ -53,7 +53,8 @@ class Prompt:
         try:
             for part in (part for text in texts for part in _merged(text)):
                 if not isinstance(part, str):
-                    parts.append([part[0], *corpus.byte_range(*part)])
+                    if part[2] > part[1]:
+                        parts.append([part[0], *corpus.byte_range(*part)])
                 elif len(part) >= LEAST or len(part.encode("utf-8", "surrogatepass")) >= LEAST:
                     parts.append(part)
         except CorpusError as error:

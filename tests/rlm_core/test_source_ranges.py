@@ -131,6 +131,7 @@ IDIOMS = [
     Idiom("half a word", "'ü' + letters[2:60] + 'ö'", [LETTERS[2:60]]),
     Idiom("place and built text", "f'Compare <<{line}>> with'", [QUAY, HEAD], snippet="report[:38]"),
     Idiom("places only", "'Short: '", [HEAD, SHIPS], "reference", snippet="[report[:38], lines[4]]"),
+    Idiom("empty place", "'Short: '", [], "none", snippet="report[5:5]"),
     Idiom("upper", "report.upper()", [], "none"),
     Idiom("reversed", "line[::-1]", [], "none"),
     Idiom("spaced", "' '.join(line)", [], "none"),
