@@ -66,6 +66,8 @@ def test_what_is_to_be_stopped_gets_through_where_nothing_stops_it(
     if attempt.shown == "naked":
         assert play(attempt, level, user, naked=True).found
     result = play(attempt, level, user)
+    if result.word == "not reached" and not play(attempt, level, user, naked=True).found:
+        pytest.skip(f"{ELSEWHERE}this one stops it by itself, without any sandbox")
     assert result.ok, f"{result.word}: {result.why}"
     if attempt.expected == "blocked" and not attempt.stopped_at(level) and result.shown_here:
         assert result.word == "open"

@@ -92,6 +92,10 @@ def test_both_tables_show_every_result_and_failures_are_named(tmp_path: Path) ->
         ("E62", "standard", "root"): result("E62", "standard"),
     }
     assert [one.attempt.id for one in failures(results)] == ["E05"]
+    missed = {("E05", "none", "root"): result("E05", "none")}
+    assert [one.attempt.id for one in failures(missed)] == ["E05"]
+    assert failures({**missed, ("E05", "naked", "root"): result("E05", "none")}) == []  # this system stops it
+    assert failures({("E01", "naked", "root"): result("E01", "none")}) != []
     plain = text(results, [KEY, LOOP], ["none", "standard"], ["root"])
     assert [line.split()[0] for line in plain.splitlines()[1:]] == ["E05", "E62"] and "THROUGH" in plain
     table = markdown(results, [KEY, LOOP], ["none", "standard"], ["root"])
