@@ -43,8 +43,8 @@ def run(
 def failures(results: Results) -> list[Result]:
     """The results that are not what the table of levels says.
 
-    At level none that is also an attempt which gets through in a plain interpreter only; one that does not get
-    through there either is stopped by this system, whatever the level.
+    At level none that is also an attempt which gets through in a plain interpreter only; one that does not
+    get through there either is stopped by this system, whatever the level.
     """
     wrong = []
     for (name, level, user), result in results.items():
