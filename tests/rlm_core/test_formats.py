@@ -533,31 +533,10 @@ def test_visible_text(markup: str, text: str) -> None:
     assert visible_text(markup) == text
 
 
-MARKUP = st.sampled_from(
-    [
-        "<p>",
-        "</p>",
-        "<table>",
-        "<tr>",
-        "<td>",
-        "</table>",
-        "<ul>",
-        "<li>",
-        "</ul>",
-        "<pre>",
-        "a",
-        "<br>",
-        "<div\thidden>",
-        "</div>",
-        "<svg>",
-        "<template>",
-        "<select><option>",
-        "<math>",
-        "&#0;",
-        "<body>",
-        "</html>",
-    ]
-)
+MARKUP = st.sampled_from([
+    "<p>", "</p>", "<table>", "<tr>", "<td>", "</table>", "<ul>", "<li>", "</ul>", "<pre>", "a", "<br>",
+    "<div hidden>", "</div>", "<svg>", "<template>", "<select><option>", "<math>", "&#0;", "<body>", "</html>",
+])  # fmt: skip
 
 
 @given(st.lists(st.one_of(MARKUP, st.sampled_from(" \n")), max_size=30))
