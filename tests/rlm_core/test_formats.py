@@ -535,7 +535,8 @@ def test_visible_text(markup: str, text: str) -> None:
 
 MARKUP = st.sampled_from([
     "<p>", "</p>", "<table>", "<tr>", "<td>", "</table>", "<ul>", "<li>", "</ul>", "<pre>", "a", "<br>",
-    "<div hidden>", "</div>", "<svg>", "<template>", "<select><option>", "<math>", "&#0;", "<body>", "</html>",
+    "<div hidden>", "</div>", "<svg>", "<template>", "<select><option>", "<math>", "&#0;", "<body>",
+    "</html>",
 ])  # fmt: skip
 
 
