@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import lzma
 import os
 import stat
@@ -26,7 +27,9 @@ def read(path: str, out: StagedOutput) -> None:
     """Unpack every member; raises `Unreadable` when the archive as a whole cannot be read."""
     try:
         archive = zipfile.ZipFile(path)
-    except (*_BROKEN, NotImplementedError):
+    except (*_BROKEN, NotImplementedError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is a place before the file
+            raise
         raise Unreadable(
             "a zip archive, damaged or cut off: it has no table of contents that can be used"
         ) from None
@@ -62,8 +65,10 @@ def _unpack(
         out.problem(name, "needs too much memory to unpack")
     except _BROKEN:
         out.problem(name, DAMAGED)
-    except OSError as error:  # the bz2 module raises it, without a number, for broken data
-        if error.errno is not None:
+    except (
+        OSError
+    ) as error:  # bz2 raises it, without a number, for broken data; seek for a place before the file
+        if error.errno not in (None, errno.EINVAL):
             raise
         out.problem(name, DAMAGED)
 
