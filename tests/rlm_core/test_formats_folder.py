@@ -78,7 +78,7 @@ locked.pdf                   | is protected by a password: remove it and add the
 locked.xlsx                  | an encrypted Office document: save it without the password and add that
 locked.zip                   | an encrypted archive: unpack it with its password and add the folder
 nested.zip/inner.zip/inner.zip | a zip archive inside 2 others: unpack it and add the folder
-no-pages.pdf                 | is damaged or no PDF at all: open it in a viewer, save or print it to PDF again and add that
+no-pages.pdf                 | has no pages
 outside.docx                 | its XML declares entities, which no Office program writes: not read
 picture.pdf                  | a PNG image: there is no text in it to read
 scanned.pdf                  | 4 pages without any text (scanned images?): run text recognition (OCR) on it and add the result

@@ -6,12 +6,13 @@ relation, which the programs themselves open. Here only the parts asked for are 
 
 from __future__ import annotations
 
+import lzma
 import posixpath
 import zipfile
 import zlib
 from collections.abc import Iterator
 from types import TracebackType
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from rlm_core.readers.output import Unreadable
 
@@ -24,9 +25,10 @@ _MOST_BYTES: Final = 4 << 30  # unpacked, all parts
 _MOST_PART: Final = 128 << 20  # unpacked, one part that is held as a tree: about ten times that in memory
 _HARMLESS: Final = 32 << 20  # unpacked: below, no ratio is suspicious
 _MOST_RATIO: Final = 200  # unpacked to packed; tables of equal rows reach 50, a bomb 1,000
-# Whatever zipfile raises for a member that is broken, encrypted, or packed in an unknown way.
+# Whatever zipfile raises for a member that is broken, encrypted (RuntimeError), or packed in an unknown way (a
+# RuntimeError too).
 _ZIP_ERRORS: Final = (
-    zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError,
 )  # fmt: skip
 
 
@@ -67,21 +69,14 @@ class Package:
         """The names of all parts."""
         return list(self._names.values())
 
-    def open(self, name: str) -> IO[bytes]:
-        """A part as a file. Reading from it raises what `blocks` turns into `Unreadable`."""
-        try:
-            return self._zip.open(self._names[name.lower()])
-        except (KeyError, *_ZIP_ERRORS):
-            raise Unreadable(DAMAGED) from None
-
     def blocks(self, name: str) -> Iterator[bytes]:
         """A part in blocks of at most 1 MB, checked against its checksum at the end."""
-        with self.open(name) as file:
-            try:
+        try:
+            with self._zip.open(self._names[name.lower()]) as file:
                 while block := file.read(_BLOCK):
                     yield block
-            except _ZIP_ERRORS:
-                raise Unreadable(DAMAGED) from None
+        except (KeyError, *_ZIP_ERRORS):
+            raise Unreadable(DAMAGED) from None
 
     def xml(self, name: str) -> Any:
         """A part as an lxml element. Entities are never expanded and nothing outside is ever opened."""
