@@ -25,8 +25,7 @@ _MOST_BYTES: Final = 4 << 30  # unpacked, all parts
 _MOST_PART: Final = 128 << 20  # unpacked, one part that is held as a tree: about ten times that in memory
 _HARMLESS: Final = 32 << 20  # unpacked: below, no ratio is suspicious
 _MOST_RATIO: Final = 200  # unpacked to packed; tables of equal rows reach 50, a bomb 1,000
-# Whatever zipfile raises for a member that is broken, encrypted (RuntimeError), or packed in an unknown way (a
-# RuntimeError too).
+# Whatever zipfile raises for a member that is broken, encrypted or packed in an unknown way (RuntimeError).
 _ZIP_ERRORS: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError,
 )  # fmt: skip
