@@ -19,6 +19,7 @@ from rlm_core.wire import CellReport
 
 _TRACEBACK_SHOWN: Final = 3_000
 _MOST_NOTES: Final = 8
+_KEPT: Final = "head and tail, half each"
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class CellResult:
     report: CellReport | None
     shown: str
     phase: str
+    number: int = 0
     refused_by_budget: bool = False
 
     @property
@@ -48,6 +50,7 @@ class CellRuns:
     documents: int
     _number: int = 0
     _names: set[str] = field(default_factory=set)
+    _values: dict[str, str | None] = field(default_factory=dict)  # hashes of what variables hold
     _from_calls: set[str] = field(default_factory=set)  # variables whose values came from sub-calls
     _history: list[tuple[int, str, CellReport]] = field(default_factory=list)
     _passing: set[str] = field(default_factory=set)  # set by interrupted cells, which are not run again
@@ -102,6 +105,7 @@ class CellRuns:
                 sc.PHASE: phase,
                 sc.PREVIEW: preview(_telling_line(cell.code)),
                 sc.NAMES_READ: as_json(code.reads),
+                sc.VALUES_READ: as_json({n: self._values[n] for n in code.reads if n in self._values}),
                 sc.FINDINGS: as_json([finding.as_dict() for finding in code.findings]),
                 sc.WORKER: self.environment.generation,
             },
@@ -125,7 +129,7 @@ class CellRuns:
             scope.span.fail(report.exception_type, report.interrupted_by or message[0])
         else:
             scope.span.end("ok")
-        return CellResult(report, shown, phase, _budget_stop(report.interrupted_by))
+        return CellResult(report, shown, phase, scope.number, _budget_stop(report.interrupted_by))
 
     def _record(self, span: RunSpan, report: CellReport, shown: str, phase: str) -> None:
         span.text(sc.STDOUT, report.stdout)
@@ -137,6 +141,7 @@ class CellRuns:
             {
                 sc.PHASE: phase,
                 sc.STDOUT_TRUE_CHARS: report.true_chars,
+                sc.STDOUT_RULE: self._rule(),
                 sc.OI_OUTPUT: preview(shown),
                 sc.EXCEPTION_TYPE: report.exception_type,
                 sc.NAMES_WRITTEN: as_json(report.written()),
@@ -145,10 +150,19 @@ class CellRuns:
             }
         )
         if report.native_output:
+            span.text(sc.NATIVE_OUTPUT, report.native_output)
             span.event(sc.EV_NOTICE, {"native_output": report.native_output[:4000]})
 
+    def _rule(self) -> str:
+        """By which rule the record keeps, and the root sees, less than a cell printed."""
+        limits = self.state.limits
+        return as_json(
+            {"kept_chars": limits.output_kept_chars, "shown_chars": limits.output_shown_chars, "of": _KEPT}
+        )
+
     def _learn(self, code: CodeReport, report: CellReport, scope: CellScope) -> None:
-        """Names for the next checks and phases."""
+        """Names and values for the next checks, phases and records."""
+        _take_values(self._values, report)
         for row in report.variables:
             if row["change"] == "deleted":
                 self._names.discard(row["name"])
@@ -199,6 +213,9 @@ class CellRuns:
         lost = sorted(set(code.writes))
         passing = sorted(self._passing)
         self._passing.clear()
+        self._values.clear()
+        for _, _, before in self._history:
+            _take_values(self._values, before)
         span.event(sc.EV_WORKER_DIED, {"cause": death.cause, "message": str(death)})
         self.state.notices.append(f"the worker was lost in cell {scope.number} and rebuilt: {death}")
         differences = await self._rebuild()
@@ -221,7 +238,7 @@ class CellRuns:
             }
         )
         span.fail("WorkerDied", str(death))
-        return CellResult(None, shown, phase)
+        return CellResult(None, shown, phase, scope.number)
 
     async def _rebuild(self) -> list[str]:
         """Run the completed cells again in a new worker; returns in words what differs from before."""
@@ -248,6 +265,14 @@ class CellRuns:
         if self.host.missed:
             differences.append(f"{self.host.missed} sub-calls were not the ones recorded")
         return differences
+
+
+def _take_values(values: dict[str, str | None], report: CellReport) -> None:
+    for row in report.variables:
+        if row["change"] == "deleted":
+            values.pop(row["name"], None)
+        else:
+            values[row["name"]] = row.get("hash")
 
 
 def _differences(number: int, before: CellReport, again: CellReport) -> list[str]:

@@ -9,8 +9,8 @@ from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError, SandboxError
 from rlm_core.source_ranges import Prompt
-from rlm_core.sub_calls import CellScope, Reply
-from rlm_core.telemetry import Attribute, RunSpan, as_json
+from rlm_core.sub_calls import CellScope, Reply, template
+from rlm_core.telemetry import Attribute, RunSpan, as_json, sha256_text
 from rlm_core.wire import OpenCall, Slot, chars_of
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ async def run_child(
     state, host = parent.state, scope.host
     key = host.child_key(slot)
     facts: dict[str, Attribute | None] = {
-        sc.CELL: scope.number,
-        sc.CALL_LINE: call.line or None,
-        sc.CALL_INDEX: index,
+        **host.site(scope, call, index),
+        sc.TEMPLATE_HASH: sha256_text(template(slot)),
         sc.REQUEST_HASH: key[0],
         sc.CALL_OCCURRENCE: key[1],
     }
@@ -52,6 +51,7 @@ async def run_child(
         if slot.contexts is not None:
             texts = [host.text_of(parts) for parts in slot.contexts]
             corpus = await asyncio.to_thread(Corpus.from_texts, texts, state.scratch)
+        facts[sc.PROMPT_HASH] = sha256_text(question)
         asked = Prompt.of(parent.corpus, [slot.prompt, *(slot.contexts or ())])
         facts[sc.SOURCE_RANGES] = asked.at_once()
         child = Orchestrator(
@@ -60,11 +60,13 @@ async def run_child(
         reply = answer_reply(await child.run(span))
     except LimitReached as error:
         kind = "depth" if error.dimension == "depth" else "budget"
-        return host.refuse(scope, span, call, index, kind, str(error))
+        return host.refuse(scope, span, call, slot, index, kind, str(error))
     except ModelError as error:
-        return host.refuse(scope, span, call, index, error.kind, str(error))
+        return host.refuse(scope, span, call, slot, index, error.kind, str(error))
     except (CorpusError, SandboxError) as error:
-        return host.refuse(scope, span, call, index, "bad_request", str(error))
+        return host.refuse(scope, span, call, slot, index, "bad_request", str(error))
+    if reply.get("err") == "budget":  # it could not ask its root even once
+        scope.note_refusal()
     host.remember(key, reply)
     return reply
 

@@ -15,13 +15,14 @@ from rlm_core.endings import Outcome, judge, partial
 from rlm_core.environment import Environment
 from rlm_core.errors import LimitReached, ModelError, SandboxError
 from rlm_core.lm_handler import Completion, Message
+from rlm_core.normalise import normalise
 from rlm_core.prompts import cell_output, final_request, opening
 from rlm_core.root_calls import RootCalls
 from rlm_core.run_state import RunState
 from rlm_core.sandbox import SandboxReport
 from rlm_core.source_ranges import Prompt
 from rlm_core.sub_calls import CellScope, Reply, SubCalls
-from rlm_core.telemetry import Attribute, RunSpan, as_json, preview
+from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
 from rlm_core.values import as_text
 from rlm_core.wire import OpenCall, Slot
 
@@ -147,6 +148,7 @@ class Orchestrator:
             shown.append(result.shown)
             self._budget_stops += result.refused_by_budget
             outcome, remark = self._judge(result)
+            self._answered_in = None if outcome is None else result.number
             remarks += [remark] if remark else []
             if outcome is not None or result.failed:
                 if skipped := len(found.cells) - position - 1:
@@ -214,6 +216,7 @@ class Orchestrator:
         return f"{self.path}.{self._children}"
 
     _iterations: int = 0
+    _answered_in: int | None = None  # the cell that set the answer
 
     def _place(self, iteration: int) -> dict[str, Attribute | None]:
         return {sc.RUN_PATH: self.path, sc.DEPTH: self.depth, sc.ITERATION: iteration}
@@ -247,6 +250,8 @@ class Orchestrator:
             sc.PREVIEW: preview(self.question),
             sc.CORPUS + ".sha256": manifest,
             sc.CORPUS_ID: self.corpus.corpus_id,
+            sc.CORPUS_CHARS: self.corpus.chars,
+            sc.CORPUS_DOCUMENTS: len(self.corpus.documents),
             sc.ROOT_MODEL: self.state.root_model,
             sc.SUB_MODEL: self.state.sub_model,
             sc.SANDBOX: self.state.sandbox,
@@ -258,12 +263,14 @@ class Orchestrator:
         if outcome.text is not None:
             span.text(sc.ANSWER, outcome.text)
             span.text(sc.ANSWER_VALUE, as_json(outcome.form))
+            span.set({sc.RESPONSE_NORM_HASH: sha256_text(normalise(outcome.text))})
         span.set(
             {
                 sc.STOP_REASON: outcome.stop_reason,
                 sc.FORCED: outcome.forced,
                 sc.ANSWER_VIA: outcome.via,
                 sc.ANSWER_EXPRESSION: outcome.expression,
+                sc.ANSWER_CELL: self._answered_in,
                 sc.ANSWER_CONFIDENCE: outcome.confidence,
                 sc.ANSWER_NOTE: outcome.note,
                 sc.ANSWER_MARK: outcome.mark,

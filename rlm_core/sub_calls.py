@@ -30,6 +30,7 @@ from rlm_core.wire import OpenCall, Part, Slot, chars_of
 
 REFUSALS_PER_CELL: Final = 8
 HOST_REPLIES_PER_CELL: Final = 1_000
+TURNED_AWAY_PER_CELL: Final = 1_000
 _DIGITS: Final = re.compile(r"\d+")
 _CORPUS_MARK: Final = (
     "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}corpus\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
@@ -49,7 +50,8 @@ class CellScope:
     interrupt: Callable[[str], None]
     ended: bool = False
     submitted: int = 0
-    refusals: int = 0
+    refusals: int = 0  # by the budget
+    turned_away: int = 0  # for other reasons, before they were requests
     host_replies: int = 0
 
     def note_host_reply(self) -> None:
@@ -57,6 +59,18 @@ class CellScope:
         self.host_replies += 1
         if self.host_replies == HOST_REPLIES_PER_CELL:
             self.interrupt(f"budget() was called {HOST_REPLIES_PER_CELL:,} times")
+
+    def note_refusal(self) -> None:
+        """A refused call costs nothing, so a cell that asks again and again is stopped."""
+        self.refusals += 1
+        if self.refusals == REFUSALS_PER_CELL:
+            self.interrupt(f"{REFUSALS_PER_CELL} sub-calls refused by the budget")
+
+    def note_turned_away(self) -> None:
+        """The same for calls that can never be answered, such as those that name a foreign model."""
+        self.turned_away += 1
+        if self.turned_away == TURNED_AWAY_PER_CELL:
+            self.interrupt(f"{TURNED_AWAY_PER_CELL:,} sub-calls could not be made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +144,11 @@ class SubCalls:
         scope = self.scope
         if scope is None or scope.ended:
             return [_error("cancelled", "no cell is running any more")] * call.size
-        first = scope.submitted
+        call.first = scope.submitted
         scope.submitted += call.size
         self.state.sources.looked(self.corpus, call.touched)
         if not call.batch:
-            return [await self._one(scope, scope.span, call, call.slots[0], first)]
+            return [await self._one(scope, scope.span, call, call.slots[0], call.first)]
         span = self._start_batch(scope, call)
         try:
             work = [self._one(scope, span, call, slot, index) for index, slot in enumerate(call.slots)]
@@ -158,7 +172,7 @@ class SubCalls:
             texts = self._resolve(slot, model)
         except (CorpusError, ModelError) as error:
             kind = error.kind if isinstance(error, ModelError) else "bad_request"
-            return self.refuse(scope, parent, call, index, kind, str(error))
+            return self.refuse(scope, parent, call, slot, index, kind, str(error))
         request, identity = self._identify(call, slot, model, texts)
         prompt = Prompt.of(self.corpus, [slot.whole()])
         facts = {**self._call_facts(scope, call, index), sc.SOURCE_RANGES: prompt.at_once()}
@@ -192,7 +206,7 @@ class SubCalls:
             span.fail("cancelled", str(error), "cancelled")
             return _error("cancelled", str(error))
         except LimitReached as error:
-            self._note_refusal(scope)
+            scope.note_refusal()
             reply = self._failed(span, "budget", str(error))
         except ModelError as error:
             reply = self._failed(span, error.kind, str(error))
@@ -213,11 +227,23 @@ class SubCalls:
         return _error(kind, message)
 
     def refuse(
-        self, scope: CellScope, parent: RunSpan, call: OpenCall, index: int, kind: str, message: str
+        self,
+        scope: CellScope,
+        parent: RunSpan,
+        call: OpenCall,
+        slot: Slot,
+        index: int,
+        kind: str,
+        message: str,
     ) -> Reply:
-        """A call that is turned away before it is a request still leaves its span."""
+        """A call that is turned away before it is a request still leaves its span, with what it asked."""
+        if kind == "budget":
+            scope.note_refusal()
+        else:
+            scope.note_turned_away()
         facts = {
             **self._call_facts(scope, call, index),
+            **self._asked(slot),
             **NOTHING_BILLED,
             sc.ROLE: "sub",
             sc.REQUEST_MODEL: self.state.sub_model,
@@ -226,10 +252,25 @@ class SubCalls:
         self.state.sub_calls += 1
         return self._failed(span, kind, message)
 
-    def _note_refusal(self, scope: CellScope) -> None:
-        scope.refusals += 1
-        if scope.refusals == REFUSALS_PER_CELL:
-            scope.interrupt(f"{REFUSALS_PER_CELL} sub-calls refused by the budget")
+    def _asked(self, slot: Slot) -> dict[str, Attribute | None]:
+        """The prompt of a call that is turned away, as far as there is one; of one too large, its length."""
+        parts = slot.whole()
+        chars = chars_of(parts)
+        if slot.too_large is not None or chars > self.state.limits.max_prompt_chars:
+            return {sc.PROMPT + ".chars": chars or None}
+        try:
+            text = self.text_of(parts)
+        except CorpusError:
+            return {}
+        return {**self._prompt_facts(text), sc.PROMPT_HASH: sha256_text(text)}
+
+    def _prompt_facts(self, text: str) -> dict[str, Attribute | None]:
+        return {
+            sc.PROMPT + ".sha256": self.state.recorder.payload(text),
+            sc.PROMPT + ".chars": len(text),
+            sc.PROMPT + ".preview": preview(text),
+            sc.OI_INPUT: preview(text),
+        }
 
     def _serve_known(self, span: RunSpan, reply: Reply) -> Reply:
         span.set({**NOTHING_BILLED, sc.SERVED_FROM: "record"})
@@ -237,8 +278,10 @@ class SubCalls:
         if "err" in reply:
             span.fail(reply["err"], reply["msg"])
         else:
-            span.text(sc.RESPONSE, reply["ok"])
-            span.end("ok", {sc.PREVIEW: preview(reply["ok"]), sc.OI_OUTPUT: preview(reply["ok"])})
+            text = reply["ok"]
+            span.text(sc.RESPONSE, text)
+            facts: dict[str, Attribute | None] = {sc.PREVIEW: preview(text), sc.OI_OUTPUT: preview(text)}
+            span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
         return reply
 
     def _replayed(self, call: OpenCall, slot: Slot) -> Reply:
@@ -314,7 +357,7 @@ class SubCalls:
         identity = Identity(
             prompt=prompt,
             prompt_hash=prompt_hash,
-            template_hash=sha256_text(_template(slot)),
+            template_hash=sha256_text(template(slot)),
             request_hash=request_hash,
             occurrence=self._next_occurrence(request_hash),
         )
@@ -338,7 +381,6 @@ class SubCalls:
     def _start_call(
         self, parent: RunSpan, request: Request, identity: Identity, facts: dict[str, Attribute | None]
     ) -> RunSpan:
-        digest = self.state.recorder.payload(identity.prompt)
         return self.state.recorder.start(
             "sub_call",
             sc.chat(request.model),
@@ -346,10 +388,7 @@ class SubCalls:
             {
                 **request_attributes(request),
                 **facts,
-                sc.PROMPT + ".sha256": digest,
-                sc.PROMPT + ".chars": len(identity.prompt),
-                sc.PROMPT + ".preview": preview(identity.prompt),
-                sc.OI_INPUT: preview(identity.prompt),
+                **self._prompt_facts(identity.prompt),
                 sc.PROMPT_HASH: identity.prompt_hash,
                 sc.TEMPLATE_HASH: identity.template_hash,
                 sc.REQUEST_HASH: identity.request_hash,
@@ -359,16 +398,23 @@ class SubCalls:
         )
 
     def _call_facts(self, scope: CellScope, call: OpenCall, index: int) -> dict[str, Attribute | None]:
-        self._calls += 1
         return {
             sc.RUN_PATH: self.path,
             sc.DEPTH: self.depth,
             sc.ITERATION: self.iteration,
+            **self.site(scope, call, index),
+            sc.AGENT_NAME: "rlm.sub",
+        }
+
+    def site(self, scope: CellScope, call: OpenCall, index: int) -> dict[str, Attribute | None]:
+        """Which call this is, and where in the code it stands; `index` as `rlm_core.semconv.CALL_INDEX`."""
+        self._calls += 1
+        return {
             sc.CELL: scope.number,
             sc.CALL_ID: f"{self.path}/{self._calls}",
             sc.CALL_LINE: call.line or None,
             sc.CALL_INDEX: index,
-            sc.AGENT_NAME: "rlm.sub",
+            sc.CALL_ORDINAL: call.first + index if call.batch else index,
         }
 
     def _start_batch(self, scope: CellScope, call: OpenCall) -> RunSpan:
@@ -382,12 +428,13 @@ class SubCalls:
                 sc.ITERATION: self.iteration,
                 sc.CELL: scope.number,
                 sc.CALL_LINE: call.line or None,
+                sc.CALL_ORDINAL: call.first,
                 sc.BATCH_SIZE: call.size,
             },
         )
 
 
-def _template(slot: Slot) -> str:
+def template(slot: Slot) -> str:
     """The prompt with corpus places and digits masked: equal for equal questions on different places."""
     parts = [_DIGITS.sub("0", part) if isinstance(part, str) else _CORPUS_MARK for part in slot.prompt]
     parts.append("\n\n")

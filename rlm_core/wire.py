@@ -51,7 +51,8 @@ class OpenCall:
     """A call of a cell: one slot for a single call, many for a batch; `weight` is that of its slots.
 
     `touched` lists parts of the corpus, as `[document, start, end]`, that code has looked at since the call
-    before: a hint where its text may come from, no more.
+    before: a hint where its text may come from, no more. `first` is how many slots its cell had submitted
+    before; whoever answers the call sets it.
     """
 
     id: int
@@ -65,6 +66,7 @@ class OpenCall:
     touched: list[list[int]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
     weight: int = 0
+    first: int = 0
 
     @classmethod
     def read(cls, frame: dict[str, Any]) -> OpenCall:
