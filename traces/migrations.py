@@ -59,7 +59,8 @@ def schema_version(con: DuckDBPyConnection) -> int:
 
     Raises RecordError when the file holds other tables than ours, or a schema newer than this program.
     """
-    tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    ours = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+    tables = {name for (name,) in con.execute(ours).fetchall()}
     if not tables:
         return 0
     if "migration" not in tables:
