@@ -26,7 +26,6 @@ from rlm_core.litellm_errors import malformed, timed_out, to_model_error, usage_
 from rlm_core.lm_handler import Completion, Request, Usage
 from rlm_core.pricing import decimal_text
 
-LITELLM_COST: Final = "rlm.cost.litellm_usd"
 _LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _CALLBACKS: Final = (
     "callbacks",
@@ -230,7 +229,7 @@ def _facts(response: Any) -> dict[str, str | int | float | bool]:
         facts[sc.PROVIDER] = provider
     cost = hidden.get("response_cost")
     if isinstance(cost, int | float) and math.isfinite(cost):
-        facts[LITELLM_COST] = decimal_text(Decimal(repr(cost)))
+        facts[sc.COST_LITELLM] = decimal_text(Decimal(repr(cost)))
     return facts
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from rlm_core import pricing
 from rlm_core import semconv as sc
+from rlm_core.cost_check import cost_findings
 from rlm_core.errors import ModelError, RunCancelled
 from rlm_core.limits import Amount, Claim
 from rlm_core.lm_handler import Completion, Request, Usage, estimate_tokens
@@ -39,6 +40,7 @@ class Spent:
     usd: Decimal = Decimal(0)
     status: str = ""
     row: str | None = None
+    findings: str | None = None
 
     def add(self, usage: Usage, price: pricing.Price) -> None:
         """Take one attempt in."""
@@ -118,10 +120,12 @@ class ModelCalls:
         except ModelError as error:
             if completion is not None:
                 self._record(span, completion, request, spent, used)
+                _keep_texts(span, completion)
             elif error.kind != "timeout":
                 span.set(NOTHING_BILLED)
             raise self._failed(span, request, error, spent, used) from None
         except asyncio.CancelledError:
+            self._charge_unanswered(span, request, spent, used)
             span.fail("cancelled", "the run was stopped while this attempt was in flight", "cancelled")
             raise
         except Exception as error:  # a defect of the handler: typed, recorded, not retried
@@ -134,16 +138,22 @@ class ModelCalls:
     def _failed(
         self, span: RunSpan, request: Request, error: ModelError, spent: Spent, used: _Used
     ) -> ModelError:
-        """Close a failed attempt. One that timed out counts with an estimate, since it may well be billed."""
+        """Close a failed attempt."""
         if error.kind == "timeout":
-            usage = Usage(input=_input_tokens(request), output=0, estimated=True)
-            self._charge(span, request, usage, spent, used)
+            self._charge_unanswered(span, request, spent, used)
         span.set({sc.HTTP_STATUS: error.status})
         span.fail(error.kind, str(error))
         return error
 
-    def _charge(self, span: RunSpan, request: Request, usage: Usage, spent: Spent, used: _Used) -> None:
-        price = pricing.price_call(request.model, usage)
+    def _charge_unanswered(self, span: RunSpan, request: Request, spent: Spent, used: _Used) -> None:
+        """Nobody waited for the answer: the request counts with an estimate, since it may well be billed."""
+        usage = Usage(input=_input_tokens(request), output=0, estimated=True)
+        self._charge(span, request, usage, spent, used)
+
+    def _charge(
+        self, span: RunSpan, request: Request, usage: Usage, spent: Spent, used: _Used
+    ) -> pricing.Price:
+        price = self._state.prices.price(request.model, usage)
         span.set({**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
         spent.add(usage, price)
         tokens = (usage.input or 0) + (usage.output or 0)
@@ -151,12 +161,14 @@ class ModelCalls:
             Amount(tokens, price.usd or Decimal(0), price.usd is not None),
             usage.output,
         )
+        return price
 
     def _record(
         self, span: RunSpan, completion: Completion, request: Request, spent: Spent, used: _Used
     ) -> None:
         """What the provider sent, on the attempt."""
-        self._charge(span, request, completion.usage, spent, used)
+        price = self._charge(span, request, completion.usage, spent, used)
+        spent.findings = cost_findings(price, completion.facts.get(sc.COST_LITELLM))
         span.set(
             {
                 sc.RESPONSE_MODEL: completion.model_returned,
@@ -164,6 +176,7 @@ class ModelCalls:
                 sc.FINISH_REASONS: as_json([completion.finish_reason]),
                 sc.USAGE_RAW: as_json(completion.raw_usage) if completion.raw_usage is not None else None,
                 **completion.facts,
+                sc.FINDINGS: spent.findings,
             }
         )
 
@@ -174,14 +187,15 @@ class ModelCalls:
             return Amount()
         tokens_in = _input_tokens(request)
         tokens_out = self._state.ledger.expected_output(request.max_tokens, request.role)
-        usd = pricing.upper_bound_usd(request.model, tokens_in, tokens_out)
+        usd = self._state.prices.upper_bound_usd(request.model, tokens_in, tokens_out)
         return Amount(tokens_in + tokens_out, usd or Decimal(0), usd is not None)
 
     def _count(self, spent: Spent) -> None:
         totals = self._state.totals
         totals.input += spent.usage.input or 0
         totals.output += spent.usage.output or 0
-        totals.usd += spent.usd
+        if spent.status != "unknown":  # as every reader of the record sums up: a call is known or it is not
+            totals.usd += spent.usd
         if spent.status:
             totals.statuses.add(spent.status)
         self._state.tell()
@@ -211,6 +225,14 @@ def _no_answer(completion: Completion) -> ModelError | None:
             "empty", f"the model sent no text (finish reason {completion.finish_reason or 'unknown'})"
         )
     return None
+
+
+def _keep_texts(span: RunSpan, completion: Completion) -> None:
+    """What a model sent that is no answer: it was paid for, and says why."""
+    if completion.text:
+        span.text(sc.RESPONSE, completion.text)
+    if completion.reasoning:
+        span.text(sc.REASONING, completion.reasoning)
 
 
 def response_attributes(completion: Completion) -> dict[str, Attribute | None]:
@@ -267,6 +289,7 @@ def _cost_attributes(spent: Spent) -> dict[str, Attribute | None]:
         sc.COST_USD: pricing.decimal_text(spent.usd) if known else None,
         sc.COST_STATUS: spent.status,
         sc.COST_PRICE: spent.row,
+        sc.FINDINGS: spent.findings,
         sc.OI_COST: float(spent.usd) if known else None,
     }
 

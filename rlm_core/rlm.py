@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,6 +30,7 @@ from rlm_core.errors import ConfigError, InputError
 from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
 from rlm_core.orchestrator import Orchestrator
+from rlm_core.pricing import PriceTable
 from rlm_core.progress import Watcher
 from rlm_core.prompts import PROMPTS_VERSION
 from rlm_core.retries import RetryPolicy
@@ -38,7 +40,10 @@ from rlm_core.telemetry import Recorder, as_json
 
 T = TypeVar("T")
 CorpusLike = Corpus | str | Sequence[str] | Mapping[str, str]
-_LIBRARIES: Final = ("litellm", "opentelemetry-sdk", "duckdb", "numpy", "pandas", "genai-prices")
+# those of a worker too: it runs in the same interpreter
+_LIBRARIES: Final = (
+    "litellm", "opentelemetry-sdk", "duckdb", "numpy", "pandas", "scipy", "sympy", "genai-prices",
+)  # fmt: skip
 
 
 class RLM:
@@ -47,7 +52,8 @@ class RLM:
     `root` and `sub` are LiteLLM model ids or `demo/root`, `demo/sub`. `handler` replaces the routing by model
     id (tests, replay). `sandbox` is the least level a worker must have (None: the default of the system); it
     is always locked in as far as the machine can. `corpora` is the folder in which texts given directly are
-    kept; by default a temporary one. Raises `ConfigError` or `SandboxError` for settings that cannot work.
+    kept; by default a temporary one. `prices` is what calls cost (None: the table of genai-prices alone).
+    Raises `ConfigError` or `SandboxError` for settings that cannot work.
     """
 
     def __init__(
@@ -64,6 +70,7 @@ class RLM:
         recorder_factory: Callable[[], Recorder] | None = None,
         corpora: Path | None = None,
         retries: RetryPolicy | None = None,
+        prices: PriceTable | None = None,
     ) -> None:
         from rlm_core.models import make_handler
 
@@ -80,6 +87,7 @@ class RLM:
         self._recorder_factory = recorder_factory or Recorder
         self._corpora = corpora
         self._retries = retries or RetryPolicy()
+        self._prices = prices or PriceTable()
         self._loop = _BackgroundLoop()
         self._running: set[asyncio.Task[Answer]] = set()
 
@@ -190,6 +198,7 @@ class RLM:
             sandbox=self.sandbox,
             minimum=self._minimum,
             policy=self._retries,
+            prices=self._prices,
             rng=random.Random(f"{self.seed}/{run_id}"),
         )
 
@@ -207,6 +216,7 @@ class RLM:
             sc.SEEDS: as_json(seeds),
             sc.VERSIONS: as_json(_versions()),
             sc.PROMPTS_VERSION: PROMPTS_VERSION,
+            sc.RETRIES: as_json(asdict(self._retries)),
             sc.DEMO: self.root.startswith("demo/") and self.sub.startswith("demo/"),
         }
 
@@ -278,6 +288,8 @@ def _versions() -> dict[str, str | None]:
     found: dict[str, str | None] = {
         "rlmscope": rlm_core.__version__,
         "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "record": str(sc.RECORD_VERSION),
         "gen_ai": sc.GENAI_CONVENTION,
         "openinference": sc.OPENINFERENCE_CONVENTION,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
+from rlm_core.pricing import PriceTable
 from rlm_core.progress import Progress, Watcher
 from rlm_core.retries import RetryPolicy
 from rlm_core.sandbox import MEANING, Level, SandboxReport, below
@@ -57,6 +58,7 @@ class RunState:
     sandbox: Level = "none"  # the lowest level any worker of the run had; expected, until one has started
     minimum: Level = "none"  # the lowest that is accepted
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    prices: PriceTable = field(default_factory=PriceTable)
     rng: random.Random = field(default_factory=random.Random)
     progress: Progress = field(default_factory=Progress)
     watcher: Watcher | None = None

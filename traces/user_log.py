@@ -1,7 +1,7 @@
 """What people said about runs: an append-only file of JSON lines, part of the truth beside the spools.
 
-Today it holds deletions. A record is `{"v": 1, "time": ISO 8601 UTC, "kind": ..., ...}`; unknown kinds are
-kept.
+It holds deletions and prices. A record is `{"v": 1, "time": ISO 8601 UTC, "kind": ..., ...}`; unknown kinds
+are kept.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from traces.spool import APPEND
 
 VERSION = 1
 DELETED = "tombstone"
+PRICE = "price"  # see `traces.prices`
 
 
 def append(home: Home, kind: str, facts: Mapping[str, Any]) -> None:

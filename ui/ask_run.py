@@ -20,6 +20,7 @@ from ui.progress import ProgressLine
 if TYPE_CHECKING:
     from rlm_core.corpus import Corpus
     from rlm_core.limits import Limits
+    from rlm_core.pricing import PriceTable
     from rlm_core.progress import Progress, Watcher
     from rlm_core.rlm import RLM
     from traces.home import Home
@@ -59,10 +60,12 @@ def check_question(question: str) -> str:
 
 def prepare(order: Order, home: Home, environ: Mapping[str, str]) -> tuple[Models, RLM]:
     """The models and the engine of a run. Raises InputError for what cannot work; starts nothing."""
-    models = choose_models(order.root, order.sub, environ)
+    from traces.prices import price_table
+
+    models, prices = choose_models(order.root, order.sub, environ), price_table(home)
     if order.limits.max_cost_usd is not None:
-        check_money_limit(models, _has_other_limit(order.limits))
-    return models, _engine(order, models, home)
+        check_money_limit(models, _has_other_limit(order.limits), prices)
+    return models, _engine(order, models, home, prices)
 
 
 def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
@@ -101,7 +104,7 @@ def _has_other_limit(limits: Limits) -> bool:
     return limits.max_tokens is not None or limits.max_calls != type(limits)().max_calls
 
 
-def _engine(order: Order, models: Models, home: Home) -> RLM:
+def _engine(order: Order, models: Models, home: Home, prices: PriceTable) -> RLM:
     from rlm_core.rlm import RLM
 
     level: dict[str, Any] = {} if order.sandbox is None else {"sandbox": order.sandbox}
@@ -113,6 +116,7 @@ def _engine(order: Order, models: Models, home: Home) -> RLM:
         fault_rate=order.fault_rate,
         fault_seed=order.fault_seed,
         corpora=home.corpora,
+        prices=prices,
         **level,
     )
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rlm_core.pricing import PriceTable
 
 DEMO_WORDS: Final = "demo model, no language model involved"
 # the variables LiteLLM reads for the providers people use most; presence is reported, values never
@@ -73,7 +76,7 @@ def _told(root: str, sub: str, *, unset: bool = False) -> Models:
     return Models(root, sub, notices, is_demo(root) and is_demo(sub))
 
 
-def check_money_limit(models: Models, has_other_limit: bool) -> None:
+def check_money_limit(models: Models, has_other_limit: bool, prices: PriceTable) -> None:
     """Raise ConfigError when a cost limit could not hold because a model has no known price.
 
     Another limit on tokens or calls bounds such a run, so with one the cost limit is allowed.
@@ -81,14 +84,15 @@ def check_money_limit(models: Models, has_other_limit: bool) -> None:
     if has_other_limit:
         return
     from rlm_core.errors import ConfigError
-    from rlm_core.pricing import upper_bound_usd
 
     unknown = [
-        model for model in dict.fromkeys((models.root, models.sub)) if upper_bound_usd(model, 1, 1) is None
+        model
+        for model in dict.fromkeys((models.root, models.sub))
+        if prices.upper_bound_usd(model, 1, 1) is None
     ]
     if unknown:
         names = " and ".join(unknown)
         raise ConfigError(
             f"the cost limit cannot hold: the price of {names} is unknown; limit the tokens (--max-tokens) "
-            "or the sub-calls (--max-calls) as well"
+            "or the sub-calls (--max-calls) as well, or set its price with `rlmscope prices set`"
         )

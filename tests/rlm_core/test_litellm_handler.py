@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from rlm_core import semconv as sc
 from rlm_core.errors import ModelError
 from rlm_core.litellm_errors import parse_retry_after
-from rlm_core.litellm_handler import LITELLM_COST, LiteLLMHandler
+from rlm_core.litellm_handler import LiteLLMHandler
 from rlm_core.lm_handler import Completion, Message, Request, Usage
 from tests.support.loopback import Fault, Loopback, Reply, Script, echo
 
@@ -156,13 +156,13 @@ def test_both_model_names_and_litellms_own_cost_are_kept(server: Loopback) -> No
     server.use(Script(sub=lambda _: Reply("x", model="gpt-5-mini-2025-08-07")))
     completion = ask(request("openai/my-local"))
     assert completion.model_returned == "gpt-5-mini-2025-08-07"
-    assert completion.facts[LITELLM_COST] == "0.0000055", (
+    assert completion.facts[sc.COST_LITELLM] == "0.0000055", (
         "priced by the server's name: a cross-check, never the price"
     )
 
 
 def test_no_cost_of_litellm_for_a_model_it_does_not_know(server: Loopback) -> None:
-    assert LITELLM_COST not in ask(request()).facts
+    assert sc.COST_LITELLM not in ask(request()).facts
 
 
 def test_reasoning_without_content_is_survived(server: Loopback) -> None:
