@@ -92,6 +92,11 @@ def _settings_of_the_caller() -> list[str]:
     return [name for name in os.environ if name in _COLOURS or _SECRETS.fullmatch(name)]
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes make names that nobody can read, and packed ones hold the time: no two processes would agree."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything is imported: drop the caller's settings; send what a child process asks for nowhere."""
     for name in _settings_of_the_caller():
