@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rlm_core import semconv as sc
+from traces.facts import class_tokens
 from traces.rows import SpanRow, money_json
 from traces.spool import DECODER
 from traces.view import RunView
@@ -27,21 +28,57 @@ _TEXTS: Final = {
     "stdout": sc.STDOUT,
     "stdout_shown": sc.STDOUT_SHOWN,
     "exception": sc.EXCEPTION,
+    "native_output": sc.NATIVE_OUTPUT,
+    "best_partial": sc.BEST_PARTIAL,
 }
 #: Payloads that hold JSON.
-_TABLES: Final = {"variables": sc.VARIABLES}
+_TABLES: Final = {"variables": sc.VARIABLES, "child_context": sc.CHILD_CONTEXT}
 _STRUCTURES: Final = {
     "source_ranges": sc.SOURCE_RANGES,
     "names_read": sc.NAMES_READ,
+    "values_read": sc.VALUES_READ,
     "names_written": sc.NAMES_WRITTEN,
+    "names_lost": sc.LOST_NAMES,
+    "output_rule": sc.STDOUT_RULE,
     "findings": sc.FINDINGS,
     "parameters": sc.PARAMETERS,
+    "finish_reasons": sc.FINISH_REASONS,
+    "usage_raw": sc.USAGE_RAW,
     "price": sc.COST_PRICE,
+    "limits": sc.LIMITS,
+    "retries": sc.RETRIES,
+    "ledger": sc.LEDGER,
+    "seeds": sc.SEEDS,
+    "versions": sc.VERSIONS,
+    "sandbox_layers": sc.SANDBOX_LAYERS,
 }
+#: Said in another key of the document already, or by another vocabulary once more.
+_SAID: Final = frozenset(
+    (
+        sc.KIND,
+        sc.PREVIEW,
+        sc.MESSAGES_ADDED,
+        sc.ROLE,
+        sc.DEPTH,
+        sc.ITERATION,
+        sc.CELL,
+        sc.PHASE,
+        sc.CALL_INDEX,
+    )
+    + (sc.COST_USD, sc.COST_STATUS, sc.OI_KIND, sc.OI_MODEL, sc.OI_COST, sc.OI_INPUT, sc.OI_OUTPUT)
+    + (sc.OI_PROMPT_TOKENS, sc.OI_COMPLETION_TOKENS, sc.OI_TOTAL_TOKENS)
+    + tuple(_STRUCTURES.values())
+    + tuple(
+        prefix + part for prefix in (_TEXTS | _TABLES).values() for part in (".sha256", ".chars", ".preview")
+    )
+)
 _ATTEMPT_FACTS: Final = {
     "attempt": sc.ATTEMPT,
     "error_message": sc.ERROR_MESSAGE,
     "http_status": sc.HTTP_STATUS,
+    "model_returned": sc.RESPONSE_MODEL,
+    "response_id": sc.RESPONSE_ID,
+    "usage_raw": sc.USAGE_RAW,
     "wait_seconds": sc.RETRY_WAIT,
     "retry_after_seconds": sc.RETRY_AFTER,
     "finish_reasons": sc.FINISH_REASONS,
@@ -52,6 +89,8 @@ _ATTEMPT_FACTS: Final = {
 def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     """The keys of `SpanRow.to_json`, whole texts, decoded structures, attempts, events and all attributes.
 
+    `hashes` names the sha256 of each text, `classes` its tokens by billable class, and `facts` holds every
+    attribute that no other key says, without the prefix `rlm.`: nothing that was recorded is left out.
     A text is null where the span has none; `missing` lists texts whose payload is not in the record.
     `messages` (of a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones
     are not in the record.
@@ -69,6 +108,11 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     detail["messages"] = messages and [{**m, "content": texts.get(m["sha256"])} for m in messages]
     detail["messages_complete"] = complete
     detail["attempts"] = [_attempt(child) for child in view.spans if _is_attempt_of(child, span)]
+    detail["hashes"] = {key: sha256 for key, sha256 in named.items() if sha256 is not None}
+    detail["classes"] = class_tokens(span.tokens, span.cached_read, span.cache_write) if span.tokens else None
+    detail["facts"] = {
+        key.removeprefix("rlm."): value for key, value in sorted(attributes.items()) if key not in _SAID
+    }
     detail["events"] = view.events(span.span_id)
     detail["attributes"] = dict(attributes)
     return detail
@@ -80,7 +124,7 @@ def _is_attempt_of(child: SpanRow, span: SpanRow) -> bool:
 
 def _attempt(span: SpanRow) -> dict[str, Any]:
     facts = {key: span.attributes.get(name) for key, name in _ATTEMPT_FACTS.items()}
-    facts["finish_reasons"] = _decoded(facts["finish_reasons"])
+    facts |= {key: _decoded(facts[key]) for key in ("finish_reasons", "usage_raw")}
     return {
         "span_id": span.span_id,
         "status": span.status,
@@ -89,6 +133,7 @@ def _attempt(span: SpanRow) -> dict[str, Any]:
         "seconds": span.seconds,
         "tokens": span.tokens,
         "cost_usd": money_json(span.cost_usd),
+        "cost_status": span.cost_status,
         "error_type": span.error_type,
         **facts,
     }

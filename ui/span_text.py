@@ -20,18 +20,35 @@ _SECTIONS: Final = (
     "reasoning",
     "stdout",
     "stdout_shown",
+    "output_rule",
+    "native_output",
     "exception",
     "answer",
     "value",
+    "best_partial",
     "source_ranges",
+    "child_context",
     "variables",
     "names_read",
+    "values_read",
     "names_written",
+    "names_lost",
     "findings",
     "attempts",
     "events",
     "parameters",
+    "finish_reasons",
+    "usage_raw",
+    "classes",
     "price",
+    "ledger",
+    "limits",
+    "retries",
+    "seeds",
+    "versions",
+    "sandbox_layers",
+    "corpus",
+    "facts",
     "missing",
     "attributes",
 )
@@ -48,7 +65,9 @@ def span_text(
     yield from _head(detail)
     for name in _SECTIONS:
         value = detail.get(name)
+        sha256 = (detail.get("hashes") or {}).get(name)
         if name == "stdout_shown" and _same(value, detail.get("stdout")):
+            yield f"(the root was shown all of it: sha256 {line(sha256)})"
             continue
         if name == "attributes" and not everything:
             yield from ("", f"{counted(len(value or {}), 'attribute')}; --all shows them")
@@ -58,7 +77,7 @@ def span_text(
             yield from _sources(sources)
         elif value not in (None, [], {}):
             yield ""
-            yield from _section(name, value)
+            yield from _section(name, value, sha256)
 
 
 def _head(detail: Mapping[str, Any]) -> Iterator[str]:
@@ -78,11 +97,13 @@ def _returned(detail: Mapping[str, Any]) -> str:
     return f" (the server says {returned})" if returned and returned != detail.get("model") else ""
 
 
-def _section(name: str, value: Any) -> Iterator[str]:
+def _section(name: str, value: Any, sha256: object) -> Iterator[str]:
     title = name.replace("_", " ")
     if isinstance(value, str):
         yield _rule(f"{title} ({len(value):,} characters)")
-        yield block(value)
+        if sha256 is not None:
+            yield f"sha256 {line(sha256)}"
+        yield from _corpus(value) if name == "corpus" else (block(value),)
         return
     yield _rule(title)
     if name == "messages":
@@ -98,6 +119,17 @@ def _section(name: str, value: Any) -> Iterator[str]:
         yield from (_inline(item) for item in value)
     else:
         yield _inline(value)
+
+
+def _corpus(table: str) -> Iterator[str]:
+    """The document table of a run: one line for each document. A table that is none is printed as it is."""
+    try:
+        facts = json.loads(table)
+        documents = facts.pop("documents")
+        lines = [_inline(facts), *(f"{number}: {_inline(each)}" for number, each in enumerate(documents))]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        lines = [block(table)]
+    yield from lines
 
 
 def _sources(sources: Sources) -> Iterator[str]:
