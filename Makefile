@@ -1,6 +1,6 @@
 # Every recipe is one line; on a machine without make, type that line.
 PYTHON ?= python3
-.PHONY: app test demo check bench escapes test-full
+.PHONY: app test demo check bench escapes chaos test-full
 
 app:
 	$(PYTHON) bootstrap.py app $(ARGS)
@@ -19,6 +19,9 @@ bench:
 
 escapes:
 	$(PYTHON) bootstrap.py escapes $(ARGS)
+
+chaos:
+	$(PYTHON) bootstrap.py chaos $(ARGS)
 
 test-full:
 	$(PYTHON) bootstrap.py test-full $(ARGS)

@@ -300,6 +300,11 @@ def escapes(venv: Path, args: Sequence[str]) -> int:
     return run([program(venv, "python"), "-m", "tests.escapes", *args], venv)
 
 
+def chaos(venv: Path, args: Sequence[str]) -> int:
+    """Kill what writes and reads the record at random moments, and print what became of the record."""
+    return run([program(venv, "python"), "-m", "tests.chaos", *args], venv)
+
+
 def app(venv: Path, args: Sequence[str]) -> int:
     """Start the app in the browser."""
     return run([program(venv, "rlmscope"), "app", *args], venv)
@@ -312,6 +317,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, Sequence[str]], int], str]] = {
     "check": (check, "lint, types and import contracts only (arguments go to ruff check)"),
     "bench": (bench, "measure and compare with the targets"),
     "escapes": (escapes, "try to get out of the sandbox at every level, and print the table"),
+    "chaos": (chaos, "200 kills at random moments, and what the record holds after them"),
     "test-full": (test_full, "the tests with the long ones"),
 }
 
