@@ -7,26 +7,59 @@ in its call's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
 
 from rlm_core.errors import InputError
+from traces.calls import Spans, spans_of
 from traces.facts import CLASSES
 from traces.home import Home
 from traces.rows import money_json
-from traces.runs import Warn, current, resolve_run, spool_views
-from traces.store import append_spans, in_memory, rows_of
+from traces.runs import Warn
 from traces.summing import CALL_KINDS, Spend
-from traces.view import RunView
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class")
-_CLASS: Final = "class"
-_CALLS: Final = f"kind IN {CALL_KINDS!r}"
+CLASS: Final = "class"
+CALLS: Final = f"kind IN {CALL_KINDS!r}"
 
 Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The calls of one row: their sums, and how what one call cost is spread over them.
+
+    `spread` is (p50, p95, most) by nearest rank, None where no call has a known cost.
+    """
+
+    spend: Spend
+    spread: tuple[Decimal | None, Decimal | None, Decimal | None]
+
+    def figures(self) -> dict[str, Any]:
+        """The JSON keys of a row. The spread is null for a single call, and where a cost is unknown."""
+        several = self.spend.calls > 1 and not self.spend.unknown
+        spread = self.spread if several else (None, None, None)
+        return {
+            "cost_usd": money_json(self.spend.usd),
+            "known_usd": money_json(self.spend.known_usd),
+            "cost_status": self.spend.status,
+            "tokens": self.spend.tokens,
+            "calls": self.spend.calls,
+            **{name: money_json(usd) for name, usd in zip(SPREAD, spread, strict=True)},
+        }
+
+
+SPREAD: Final = ("p50_usd", "p95_usd", "max_usd")
+
+
+def check_keys(by: Sequence[str]) -> tuple[str, ...]:
+    """The keys to group by, each once. Raises InputError for an unknown one."""
+    unknown = [key for key in by if key not in KEYS]
+    if unknown:
+        raise InputError(f"{unknown[0]!r} is not one of {', '.join(KEYS)}.")
+    return tuple(dict.fromkeys(by))
 
 
 def cost_report(
@@ -34,93 +67,70 @@ def cost_report(
 ) -> dict[str, Any]:
     """Spend of the given runs (of all runs when none is given), grouped.
 
-    {total_usd, known_usd, cost_status, tokens, calls, rows: [{<keys of by>, cost_usd, known_usd, cost_status,
-    tokens, calls}]}, dearest first. With `class`, tokens are the billable ones of that class; the class None
-    holds what cannot be told apart by class. Raises InputError for an unknown key or run.
+    {total_usd, known_usd, cost_status, tokens, calls, p50_usd, p95_usd, max_usd, rows: [{<keys of by>,
+    cost_usd, known_usd, cost_status, tokens, calls, p50_usd, p95_usd, max_usd}]}, dearest first. With
+    `class`, tokens are the billable ones of that class; the class None holds what cannot be told apart by
+    class. Raises InputError for an unknown key or run.
     """
-    unknown = [key for key in by if key not in KEYS]
-    if unknown:
-        raise InputError(f"{unknown[0]!r} is not one of {', '.join(KEYS)}.")
-    keys = tuple(dict.fromkeys(by))
-    wanted = None if not run_refs else {resolve_run(home, ref, warn=warn) for ref in run_refs}
-    report = _Report(keys)
-    with current(home, warn) as now:
-        if now.con is not None:
-            report.add(now.con, *_filter(wanted, now.spools))
-    live = [run_id for run_id in now.spools if wanted is None or run_id in wanted]
-    report.add_views(list(spool_views(home, live, warn)))
-    return report.to_json()
+    keys = check_keys(by)
+    with spans_of(home, run_refs, warn) as spans:
+        whole, groups = _by_class(spans, keys) if CLASS in keys else _by_columns(spans, keys)
+    return report_json(keys, whole, groups)
 
 
-def _filter(wanted: set[str] | None, elsewhere: Sequence[str]) -> tuple[str, list[str]]:
-    """SQL and values for the stored runs that count: the wanted ones, less those read from their spools."""
-    if wanted is None:
-        values, operator = list(elsewhere), "NOT IN"
-    else:
-        values, operator = sorted(wanted.difference(elsewhere)), "IN"
-    if not values:
-        return ("TRUE" if wanted is None else "FALSE"), []
-    return f"run_id {operator} ({', '.join('?' * len(values))})", values
+def report_json(keys: Sequence[str], whole: Group, rows: dict[Key, Group]) -> dict[str, Any]:
+    """The document of `rlmscope cost`."""
+    figures = whole.figures()
+    ordered = [{**dict(zip(keys, key, strict=True)), **rows[key].figures()} for key in _sorted(rows)]
+    return {"total_usd": figures.pop("cost_usd"), **figures, "rows": ordered}
 
 
-class _Report:
-    """Sums of calls, in all and by group."""
+def _sorted(rows: dict[Key, Group]) -> list[Key]:
+    """Dearest first; equal ones by their keys, unknown keys last."""
 
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        self._keys = keys
-        self._by_class = _CLASS in keys
-        self._total = Spend()
-        self._groups: dict[Key, Spend] = {}
+    def order(key: Key) -> tuple[Any, ...]:
+        return -rows[key].spend.known_usd, *((part is None, str(type(part)), part or 0) for part in key)
 
-    def add(self, con: DuckDBPyConnection, where: str = "TRUE", values: Sequence[str] = ()) -> None:
-        """Add the calls of a store's runs."""
-        columns = [key for key in self._keys if key != _CLASS]
-        sums = ", ".join(
-            [_SUMS, *(_class_sums(name) for name in CLASSES), _REST] if self._by_class else [_SUMS]
-        )
-        grouping = f"GROUP BY {', '.join(columns)}" if columns else ""
-        sql = f"SELECT {', '.join([*columns, sums])} FROM span WHERE {_CALLS} AND {where} {grouping}"
-        width = len(columns)
-        for row in rows_of(con, sql, values):
-            plain = dict(zip(columns, row[:width], strict=True))
-            spend = Spend(*row[width : width + _SUM_WIDTH])
-            if not spend.calls:
-                continue  # without grouping, SQL gives one row of zeros for no calls
-            self._total.add(spend)
-            if not self._by_class:
-                self._add(plain, spend)
-                continue
-            rest = row[width + _SUM_WIDTH :]
-            for place, name in enumerate((*CLASSES, None)):
-                part = Spend(*rest[place * _SUM_WIDTH : (place + 1) * _SUM_WIDTH])
-                if part.calls:
-                    self._add({**plain, _CLASS: name}, part)
+    return sorted(rows, key=order)
 
-    def add_views(self, views: Sequence[RunView]) -> None:
-        """Add the calls of runs that are not in the store: by the same SQL, over a store in memory."""
-        if views:
-            with in_memory() as con:
-                for view in views:
-                    append_spans(con, view.spans)
-                self.add(con)
 
-    def _add(self, group: Mapping[str, Any], spend: Spend) -> None:
-        key = tuple(group[name] for name in self._keys)
-        self._groups.setdefault(key, Spend()).add(spend)
+def _by_columns(spans: Spans, keys: Sequence[str]) -> tuple[Group, dict[Key, Group]]:
+    """The group of all calls, and those by columns of the span table."""
+    (whole,), groups = _groups(spans, keys, [_SUMS])
+    return whole, {key: group for key, (group,) in groups.items() if group.spend.calls}
 
-    def to_json(self) -> dict[str, Any]:
-        """The document of `rlmscope cost`."""
-        rows = [{**dict(zip(self._keys, key, strict=True)), **_figures(s)} for key, s in self._sorted()]
-        figures = _figures(self._total)
-        return {"total_usd": figures.pop("cost_usd"), **figures, "rows": rows}
 
-    def _sorted(self) -> list[tuple[Key, Spend]]:
-        """Dearest first; equal ones by their keys, unknown keys last."""
+def _by_class(spans: Spans, keys: Sequence[str]) -> tuple[Group, dict[Key, Group]]:
+    """The group of all calls, and those by class (and columns): a call may stand in several."""
+    columns = [key for key in keys if key != CLASS]
+    (whole, *_), groups = _groups(spans, columns, [_SUMS, *map(_class_sums, CLASSES), _REST])
+    found: dict[Key, Group] = {}
+    for key, (_, *parts) in groups.items():
+        for name, part in zip((*CLASSES, None), parts, strict=True):
+            if part.spend.calls:
+                place = {**dict(zip(columns, key, strict=True)), CLASS: name}
+                found[tuple(place[column] for column in keys)] = part
+    return whole, found
 
-        def order(item: tuple[Key, Spend]) -> tuple[Any, ...]:
-            return -item[1].known_usd, *((value is None, str(type(value)), value or 0) for value in item[0])
 
-        return sorted(self._groups.items(), key=order)
+def _groups(
+    spans: Spans, columns: Sequence[str], sums: Sequence[str]
+) -> tuple[list[Group], dict[Key, list[Group]]]:
+    """One group for each of `sums`: over all calls, and for each combination of the columns."""
+    names = ", ".join(columns)
+    level, grouping = ("0", "") if not columns else (f"grouping({names})", f"GROUPING SETS (({names}), ())")
+    sql = f"SELECT {', '.join([*columns, level, *sums])} FROM {{spans}} WHERE {CALLS}"
+    whole: list[Group] = []
+    found: dict[Key, list[Group]] = {}
+    for row in spans.rows(f"{sql} GROUP BY {grouping}" if grouping else sql):
+        key, is_whole, rest = row[: len(columns)], row[len(columns)] or not columns, row[len(columns) + 1 :]
+        places = range(0, len(rest), _WIDTH)
+        groups = [Group(Spend(*rest[at : at + _SPENT]), rest[at + _SPENT : at + _WIDTH]) for at in places]
+        if is_whole:
+            whole = groups
+        if not is_whole or not columns:
+            found[key] = groups
+    return whole, found
 
 
 def _class_sums(name: str) -> str:
@@ -131,16 +141,19 @@ def _class_sums(name: str) -> str:
 
 
 def _sums_of(counted: str, given: str, made: str, usd: str, unknown: str) -> str:
-    """SQL for the fields of `Spend`, in their order, over the calls that `counted` picks."""
+    """SQL for the fields of `Spend`, in their order, and the spread, over the calls that `counted` picks."""
     statuses = [
         f"count(*) FILTER (WHERE {counted} AND cost_status = '{status}')" for status in ("priced", "demo")
     ]
     sums = [f"coalesce(sum({part}), 0)" for part in (given, made, usd)]
-    return ", ".join([f"count(*) FILTER (WHERE {counted})", *sums, unknown, *statuses])
+    picked = f"FILTER (WHERE {counted})"
+    spread = [f"quantile_disc({usd}, {part}) {picked}" for part in ("0.5", "0.95")]  # nearest rank
+    return ", ".join([f"count(*) {picked}", *sums, unknown, *statuses, *spread, f"max({usd}) {picked}"])
 
 
 _SUMS: Final = _sums_of("TRUE", "tok_input", "tok_output", "cost_usd", "count(*) - count(cost_usd)")
-_SUM_WIDTH: Final = len(Spend.__slots__)
+_SPENT: Final = len(Spend.__slots__)
+_WIDTH: Final = _SPENT + len(SPREAD)
 _CLASSED: Final = " + ".join(f"usd_{name}" for name in CLASSES)
 #: What the classes leave over: calls without usage, and amounts that do not come from their own tokens.
 _REST: Final = _sums_of(
@@ -150,13 +163,3 @@ _REST: Final = _sums_of(
     f"cost_usd - ({_CLASSED})",
     "count(*) FILTER (WHERE class_input IS NULL AND cost_usd IS NULL)",
 )
-
-
-def _figures(spend: Spend) -> dict[str, Any]:
-    return {
-        "cost_usd": money_json(spend.usd),
-        "known_usd": money_json(spend.known_usd),
-        "cost_status": spend.status,
-        "tokens": spend.tokens,
-        "calls": spend.calls,
-    }

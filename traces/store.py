@@ -230,10 +230,10 @@ def erase(con: DuckDBPyConnection, run_id: str) -> None:
         con.execute(f"DELETE FROM {table} WHERE run_id = ?", [run_id]).fetchall()
 
 
-def append_spans(con: DuckDBPyConnection, rows: Sequence[SpanRow]) -> None:
-    """Add span rows."""
+def append_spans(con: DuckDBPyConnection, rows: Sequence[SpanRow], table: str = "span") -> None:
+    """Add span rows, to `span` or a table of its columns."""
     columns = [*_SPAN, "tok_input", "tok_output", *_CLASS_COLUMNS, "attrs"]
-    with con.appender("span", columns=columns) as out:
+    with con.appender(table, columns=columns) as out:
         for row in rows:
             tokens: Mapping[str, int | None] = row.tokens or _NO_TOKENS
             classes = class_tokens(row.tokens, row.cached_read, row.cache_write)

@@ -66,13 +66,16 @@ def test_by_role_and_model(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     store_calls(home, *MIXED)
     figures = {"cost_status": "priced", "tokens": {"input": 1000, "output": 10, "total": 1010}, "calls": 1}
-    one = {"cost_usd": "0.00027", "known_usd": "0.00027", **figures}
+    single = {"p50_usd": None, "p95_usd": None, "max_usd": None}
+    several = dict.fromkeys(single, "0.00027")
+    one = {"cost_usd": "0.00027", "known_usd": "0.00027", **figures, **single}
     two = {
         "cost_usd": "0.00054",
         "known_usd": "0.00054",
         "cost_status": "priced",
         "tokens": {"input": 2000, "output": 20, "total": 2020},
         "calls": 2,
+        **several,
     }
     assert cost_report(home, ["last"], ["role", "model"]) == {
         "total_usd": "0.00108",
@@ -80,6 +83,7 @@ def test_by_role_and_model(tmp_path: Path) -> None:
         "cost_status": "priced",
         "tokens": {"input": 4000, "output": 40, "total": 4040},
         "calls": 4,
+        **several,
         "rows": [
             {"role": "sub", "model": "s", **two},
             {"role": "root", "model": "r", **one},
@@ -212,3 +216,36 @@ def test_unknown_keys_are_refused(tmp_path: Path, by: list[str]) -> None:
 def test_unknown_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run"):
         cost_report(home_in(tmp_path), ["nothing"], ["role"])
+
+
+def test_the_spread_over_calls_is_by_nearest_rank(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    costs = [f"0.{cent:02}" for cent in range(1, 22)]  # 21 calls, in no order of cost
+    store_calls(home, *(call(str(n), {}, usd=usd) for n, usd in enumerate(costs[::2] + costs[1::2])))
+    report = cost_report(home, [], ["role"])
+    for row in (report, *report["rows"]):
+        assert (row["p50_usd"], row["p95_usd"], row["max_usd"]) == ("0.11", "0.2", "0.21")
+
+
+def test_no_spread_where_a_cost_is_unknown(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    store_calls(home, call("1", {}, usd="1"), call("2", {}, usd="2"), call("3", {}))
+    report = cost_report(home, [], [])
+    assert (report["p50_usd"], report["p95_usd"], report["max_usd"]) == (None, None, None)
+
+
+def test_a_store_in_use_leaves_the_spools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from traces import store
+
+    home = home_in(tmp_path)
+    record_run(home, calls=1)
+    expected = cost_report(home, [], ["role", "class"])
+    monkeypatch.setattr(store, "PATIENCE", 0.0)
+    said: list[str] = []
+
+    def busy(*_: Any) -> Any:
+        raise store.StoreBusy("The store is in use.")
+
+    monkeypatch.setattr(store, "reader", busy)
+    assert cost_report(home, [], ["role", "class"], warn=said.append) == expected
+    assert said == ["The store is in use. Runs are read from their spools instead."]
