@@ -112,7 +112,7 @@ def survey(home: Home, con: DuckDBPyConnection | None) -> Survey:
         stored = dict(store.rows_of(con, "SELECT run_id, bytes FROM spool_file"))
     deleted = user_log.deleted_runs(home)
     found = Survey(deleted=sorted(deleted & stored.keys()))
-    for run_id, size in _spools(home):
+    for run_id, size in spools(home):
         if run_id in deleted:
             if run_id not in stored:
                 found.deleted.append(run_id)
@@ -123,7 +123,7 @@ def survey(home: Home, con: DuckDBPyConnection | None) -> Survey:
     return found
 
 
-def _spools(home: Home) -> Iterator[tuple[str, int]]:
+def spools(home: Home) -> Iterator[tuple[str, int]]:
     """Run id and size of every spool file."""
     try:
         entries = list(os.scandir(home.spool))
