@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 from rlm_core.errors import InputError, RecordError
 from traces import ingest, store, user_log
@@ -12,6 +14,10 @@ from traces.home import Home
 from traces.locks import FileLock, pauses
 from traces.migrations import schema_version
 from traces.runs import current
+from traces.spool import SpoolReader
+
+EXAMPLE: Final = "rlm.example"  # a fact of the runs that come with the program
+REBUILDING: Final = "traces.rebuild.duckdb"  # the new store while it is built beside the old one
 
 
 def rebuild(home: Home, *, patience: float | None = None) -> ingest.IngestReport:
@@ -26,7 +32,7 @@ def rebuild(home: Home, *, patience: float | None = None) -> ingest.IngestReport
         raise RecordError("Another process is rebuilding the store.")
     try:
         _refuse_loss(home, store.deadline_in(patience))
-        fresh = home.root / "traces.rebuild.duckdb"
+        fresh = home.root / REBUILDING
         _remove(fresh)
         with store.writer(fresh, store.deadline_in(patience)) as con:
             first = ingest.fill(home, con)
@@ -86,18 +92,52 @@ def _remove(path: Path) -> None:
 
 
 def delete_run(home: Home, run_id: str) -> ingest.IngestReport:
-    """Delete a closed run for good: it never comes back, neither by an ingest nor by a rebuild.
+    """`delete_runs` for one run."""
+    return delete_runs(home, [run_id])
 
-    The deletion is noted first; when the store is in use (see the notices), rows and spool go with the next
-    ingest, and no reader shows the run meanwhile. The freed space inside the store file is reused; a rebuild
-    leaves no trace of it. Raises InputError for an unknown or running run, RecordError when nothing can be
-    written.
+
+def delete_runs(home: Home, run_ids: Iterable[str]) -> ingest.IngestReport:
+    """Delete closed runs for good: they never come back, neither by an ingest nor by a rebuild.
+
+    All deletions are noted first, and nothing when one of them is refused. Rows and spools go next; what is
+    interrupted there, or finds the store in use (see the notices), is finished by the next ingest, and no
+    reader shows the runs meanwhile. Freed space inside the store file is reused; a rebuild leaves no trace.
+    Raises InputError for an unknown or running run, RecordError when nothing can be written.
     """
-    with current(home) as now:
-        stored = now.con is not None and run_id in store.run_ids(now.con, run_id)
-    if not stored and run_id not in now.spools:
-        raise InputError(f"There is no run {run_id[:100]!r}.")
-    if run_id in now.spools and ingest.is_open(home, run_id):
-        raise InputError(f"The run {run_id} is still going on; it can be deleted when it has ended.")
-    user_log.append(home, user_log.DELETED, {"run_id": run_id})
+    wanted = list(dict.fromkeys(run_ids))
+    for run_id, open_ in _states(home, wanted).items():
+        if open_:
+            raise InputError(f"The run {run_id} is still going on; it can be deleted when it has ended.")
+    for run_id in wanted:
+        user_log.append(home, user_log.DELETED, {"run_id": run_id})
     return ingest.ingest(home)
+
+
+def _states(home: Home, run_ids: Sequence[str]) -> dict[str, bool]:
+    """Whether each run is going on. Raises InputError for one that does not exist."""
+    with current(home) as now:
+        stored = set(store.run_ids(now.con, "")) if now.con is not None else set()
+    states = {}
+    for run_id in run_ids:
+        if run_id not in now.spools and run_id not in stored:
+            raise InputError(f"There is no run {run_id[:100]!r}.")
+        states[run_id] = run_id in now.spools and ingest.is_open(home, run_id)
+    return states
+
+
+def is_example(home: Home, run_id: str) -> bool:
+    """Whether the record of a run says that it came with the program."""
+    try:
+        first = next(SpoolReader(home.spool_file(run_id)).read(), None)
+    except (OSError, RecordError):
+        return False
+    facts = first.record.get("facts") if first is not None and first.record is not None else None
+    return isinstance(facts, dict) and facts.get(EXAMPLE) is True
+
+
+def spool_bytes(home: Home, run_id: str) -> int:
+    """What the spool of a run takes on disk, 0 when there is none."""
+    try:
+        return home.spool_file(run_id).stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -24,6 +24,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "span": ("ui.read_commands", "Show everything recorded about one span."),
     "cost": ("ui.read_commands", "Say what runs cost, and on what."),
     "ingest": ("ui.read_commands", "Take closed runs into the store."),
+    "delete": ("ui.upkeep_commands", "Delete runs for good."),
+    "prune": ("ui.upkeep_commands", "Remove old runs and what nothing needs any more."),
+    "backup": ("ui.upkeep_commands", "Copy the record into a new folder."),
     "doctor": ("ui.doctor", "Check this installation."),
 }
 
