@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.answer import Answer
 from rlm_core.sandbox import level_words
 from ui.figures import counted, duration, money, tokens
 from ui.models_config import DEMO_WORDS, Models
 from ui.visible import block, line
+
+if TYPE_CHECKING:
+    from traces.estimate import Estimate
 
 CUT_SHORT: Final = ("cancelled", "error")  # stop reasons that make a failure, whatever was found until then
 _FACTS: Final = (
@@ -34,6 +37,20 @@ _FACTS: Final = (
 )
 
 
+def estimate_words(estimate: Estimate, *, demo: bool) -> str:
+    """What a run (`demo`: of the demo model) will probably take, on one line."""
+    where = {"same_corpus": "this corpus", "similar_size": "a corpus of similar size"}[estimate.basis]
+    low, high = (money(usd, "demo" if demo else None) for usd in estimate.usd or (None, None))
+    parts = (
+        f"cost {low} / {high}",
+        "tokens {:,} / {:,}".format(*estimate.tokens),
+        "sub-calls {:,} / {:,}".format(*estimate.sub_calls),
+        "time {} / {}".format(*map(duration, estimate.seconds)),
+    )
+    past = f"{counted(estimate.runs, 'earlier run')} of these models over {where}"
+    return f"estimate from {past}, half of the runs / 95 % at most: {' · '.join(parts)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came out, with everything that is said about it."""
@@ -46,6 +63,7 @@ class Outcome:
     record_problems: int
     problems: list[dict[str, str]] = field(default_factory=list)
     notices: tuple[str, ...] = ()
+    estimate: Estimate | None = None  # made before the start
 
     @property
     def exit_code(self) -> int:
@@ -73,6 +91,7 @@ class Outcome:
             "sub_model": self.models.sub,
             "demo": self.models.demo,
             "corpus_id": self.corpus_id,
+            "estimate": None if self.estimate is None else self.estimate.to_json(),
             "problems": self.problems,
             "notices": self.notices,
             "record": {

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_core.answer import Answer
-from rlm_core.errors import InputError, RLMScopeError
-from ui.ask_outcome import CUT_SHORT, Outcome
+from rlm_core.errors import InputError, RecordError, RLMScopeError
+from ui.ask_outcome import CUT_SHORT, Outcome, estimate_words
 from ui.common import say
 from ui.control import StopWatch, cancel_file
 from ui.failure import LOGS, unexpected
-from ui.figures import counted
 from ui.interrupts import Interrupts
 from ui.models_config import Models, check_money_limit, choose_models
 from ui.progress import ProgressLine
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from rlm_core.pricing import PriceTable
     from rlm_core.progress import Progress, Watcher
     from rlm_core.rlm import RLM
+    from traces.estimate import Estimate
     from traces.home import Home
     from traces.recording import Recording
 
@@ -79,10 +79,10 @@ def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
     problems = corpus_problems(corpus)
     for problem in problems:
         say(f"{problem['path']}: {problem['message']}")
+    expected = _estimate(home, models, corpus)
     recording, answer, cancelled = _recorded(order, rlm, home, corpus, models)
     said = list(answer.notices)
-    if recording.problems:
-        said.append(f"trace incomplete: {counted(recording.problems, 'record')} could not be written")
+    said.extend(filter(None, (recording.unwritable, recording.loss)))
     if not cancelled:  # a wish to stop must not wait for a lock; the next reading command ingests
         said.extend(_ingested(home))
     for notice in said:
@@ -96,7 +96,23 @@ def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
         record_problems=recording.problems,
         problems=problems,
         notices=(*models.notices, *said),
+        estimate=expected,
     )
+
+
+def _estimate(home: Home, models: Models, corpus: Corpus) -> Estimate | None:
+    """What the run will probably take, said; None where no earlier run tells. A failure stops no run."""
+    from traces.estimate import Plan, estimate
+
+    plan = Plan(models.root, models.sub, corpus.corpus_id, corpus.chars, models.demo)
+    try:
+        expected = estimate(home, plan)
+    except RLMScopeError as error:
+        say(f"no estimate: {error}")
+        return None
+    if expected is not None:
+        say(estimate_words(expected, demo=models.demo))
+    return expected
 
 
 def _has_other_limit(limits: Limits) -> bool:
@@ -138,6 +154,8 @@ def _recorded(
     from traces.recording import open_recording
 
     recording = open_recording(home, order.run_id or new_run_id(), _facts(order, corpus, models))
+    if recording.unwritable:  # said before anything is spent
+        say(recording.unwritable)
     shown = ProgressLine()
     stop = _Stop(rlm, shown.update)
     interrupts = Interrupts(stop, shown.stop)
@@ -185,7 +203,7 @@ class _Stop:
         self._watcher(now)
 
 
-def _facts(order: Order, corpus: Corpus, models: Models) -> dict[str, str | bool]:
+def _facts(order: Order, corpus: Corpus, models: Models) -> dict[str, str | int | bool]:
     """What stands in the record before the first span."""
     from rlm_core import semconv as sc
     from rlm_core.telemetry import preview
@@ -195,6 +213,7 @@ def _facts(order: Order, corpus: Corpus, models: Models) -> dict[str, str | bool
         sc.ROOT_MODEL: models.root,
         sc.SUB_MODEL: models.sub,
         sc.CORPUS_ID: corpus.corpus_id,
+        sc.CORPUS_CHARS: corpus.chars,
         sc.DEMO: models.demo,
     }
 
@@ -209,7 +228,10 @@ def _so_far(home: Home, recording: Recording, error: str) -> Answer:
     """The answer of a run that broke off, with the figures its record holds."""
     from traces.reading import SpoolRun
 
-    run = SpoolRun(home, recording.run_id).poll().summary
+    try:
+        run = SpoolRun(home, recording.run_id).poll().summary
+    except RecordError:  # nothing of it is known
+        return _unknown(recording, error)
     return Answer(
         run_id=run.run_id,
         text=None,
@@ -223,6 +245,25 @@ def _so_far(home: Home, recording: Recording, error: str) -> Answer:
         cost_status=run.cost_status,
         sandbox=run.sandbox or "unknown",
         seconds=run.seconds,
+        error=error,
+    )
+
+
+def _unknown(recording: Recording, error: str) -> Answer:
+    """The answer of a run that broke off and left no record."""
+    return Answer(
+        run_id=recording.run_id,
+        text=None,
+        value=None,
+        stop_reason="error",
+        iterations=0,
+        sub_calls=0,
+        failed_sub_calls=0,
+        tokens={"input": 0, "output": 0, "total": 0},
+        cost_usd=None,
+        cost_status="unknown",
+        sandbox="unknown",
+        seconds=0.0,
         error=error,
     )
 

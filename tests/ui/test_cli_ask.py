@@ -380,3 +380,18 @@ def test_records_that_could_not_be_written_are_said(
 def test_home_and_json_may_stand_anywhere_after_the_command(tickets: Path, home: Any) -> None:
     arguments = ["ask", "--json", "--home", str(home.root), COUNT, str(tickets)]
     assert CliRunner().invoke(cli, arguments).exit_code == 0
+
+
+def test_what_a_run_will_take_is_said_once_there_is_a_history(
+    call: Callable[..., Any], tickets: Path
+) -> None:
+    first = call("ask", COUNT, str(tickets), "--json")
+    assert first.json["estimate"] is None and "estimate" not in first.err
+    second = call("ask", COUNT, str(tickets), "--json")
+    said = second.json["estimate"]
+    assert (said["runs"], said["basis"]) == (1, "same_corpus")
+    assert said["sub_calls"] == dict.fromkeys(("p50", "p95"), first.json["sub_calls"])
+    assert said["tokens"]["p95"] == first.json["tokens"]["total"]
+    words = "estimate from 1 earlier run of these models over this corpus, half of the runs / 95 % at most: "
+    assert words + "cost $0 (demo) / $0 (demo) · tokens" in second.err
+    assert f"sub-calls {first.json['sub_calls']} / {first.json['sub_calls']}" in second.err
