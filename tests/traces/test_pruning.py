@@ -134,10 +134,9 @@ def test_runs_with_a_verdict_stay_when_that_is_asked_for(tmp_path: Path) -> None
 
 
 def spool_with_uncited(home: Home) -> dict[str, str]:
-    """A closed run with texts that a span, an event, the header and another text cite, and two that nothing does."""
-    hashes = {
-        name: sha256_text(name) for name in ("prompt", "event", "fact", "listed", "gone 1", "gone \ud800")
-    }
+    """A closed run with texts that a span, an event, the header or a text cites, and two uncited ones."""
+    names = ("prompt", "event", "fact", "listed", "gone 1", "gone \ud800")
+    hashes = {name: sha256_text(name) for name in names}
     table = json.dumps([hashes["listed"]])
     hashes[table] = sha256_text(table)
     texts = [body(name) for name in hashes]
