@@ -25,6 +25,22 @@ class Dollars(click.ParamType[Decimal]):
         return amount
 
 
+class Rate(click.ParamType[Decimal]):
+    """A price that may be 0, kept exact."""
+
+    name = "usd"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        """Text to `Decimal`."""
+        try:
+            rate = Decimal(str(value).removeprefix("$"))
+        except InvalidOperation:
+            rate = Decimal("NaN")
+        if not rate.is_finite() or rate < 0:
+            self.fail(f"{str(value)[:80]!r} is not a price in dollars, like 0.25", param, ctx)
+        return rate
+
+
 class Number(click.ParamType[float]):
     """A finite number; `most` and `least` are allowed themselves, `least` only when `closed`."""
 

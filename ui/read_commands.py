@@ -1,4 +1,4 @@
-"""Commands that read the record: runs, show, span, cost, ingest."""
+"""Commands that read the record: runs, show, span, ingest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ui.common import State, print_json, say, shared_options
 from ui.figures import counted
 
 RUNS_SHOWN: Final = 30  # by default, of a list for people; JSON is never cut
-_COST_KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class")
 
 
 @click.command()
@@ -78,34 +77,6 @@ def span(state: State, run: str, span_id: str, everything: bool) -> None:
 
     sources = sources_of(view, row, detail["source_ranges"], home.corpora)
     click.echo("\n".join(span_text(detail, everything=everything, sources=sources)))
-
-
-def _keys(_ctx: click.Context, _parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    keys = tuple(dict.fromkeys(key.strip() for key in value.split(",") if key.strip()))
-    wrong = [key for key in keys if key not in _COST_KEYS]
-    if wrong or not keys:
-        raise click.BadParameter(f"{', '.join(wrong) or 'nothing'} is not among {', '.join(_COST_KEYS)}")
-    return keys
-
-
-@click.command()
-@click.argument("run", nargs=-1)
-@click.option(
-    "--by", default="role,model", show_default=True, callback=_keys, help=f"Any of {','.join(_COST_KEYS)}."
-)
-@shared_options
-@click.pass_obj
-def cost(state: State, run: tuple[str, ...], by: tuple[str, ...]) -> None:
-    """Say what runs cost (all runs when none is named), and on what."""
-    from traces.reading import cost_report
-
-    report = cost_report(state.home, run, by, warn=say)
-    if state.as_json:
-        print_json(report)
-        return
-    from ui.render import cost_table
-
-    click.echo("\n".join(cost_table(report, by)))
 
 
 @click.command()

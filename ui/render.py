@@ -1,10 +1,10 @@
-"""Runs, trees and spend as text for a terminal. Every text of a model or corpus passes `ui.visible` first."""
+"""Runs and trees as text for a terminal. Every text of a model or corpus passes `ui.visible` first."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -140,27 +140,3 @@ def coloured(text: str, status: str) -> str:
     """The text in the colour of a status; click takes the colour away where there is no terminal."""
     colour = _COLOURS.get(status)
     return click.style(text, fg=colour) if colour else text
-
-
-def cost_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
-    """Spend by the chosen keys, and the total."""
-    rows = [
-        (
-            *("-" if row.get(key) is None else str(row[key]) for key in by),
-            _cost(row),
-            tokens(row["tokens"]),
-            f"{row['calls']:,}",
-        )
-        for row in report["rows"]
-    ]
-    places = range(len(by), len(by) + 3)
-    lines = table((*by, "cost", "tokens", "calls"), rows, right=frozenset(places))
-    return [*lines, f"total: {_cost({**report, 'cost_usd': report['total_usd']})}"]
-
-
-def _cost(row: Mapping[str, Any]) -> str:
-    shown = money(row["cost_usd"], row.get("cost_status"))
-    known = row.get("known_usd")
-    if row["cost_usd"] is None and known is not None and float(known) > 0:
-        return f"{shown} (at least {money(known, None)})"
-    return shown

@@ -1,0 +1,146 @@
+"""Spend as text for a terminal: tables, the arithmetic of one call, what other models would cost.
+
+Every text of a record passes `ui.visible` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from ui.figures import counted, money, tokens
+from ui.render import table
+from ui.visible import line
+
+_CLASS_WORDS: Final = {
+    "input": "input",
+    "cached_read": "cached read",
+    "cache_write": "cache write",
+    "output": "output",
+}
+_SPREAD: Final = ("p50_usd", "p95_usd", "max_usd")
+
+
+def cost_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
+    """Spend by the chosen keys, what one call cost (p50, p95 and the dearest), and the total."""
+    rows = [(*_place(row, by), _cost(row), *_sizes(row)) for row in report["rows"]]
+    head = (*by, "cost", "tokens", "calls", "p50 / p95 / max of a call")
+    lines = table(head, rows, right=frozenset(range(len(by), len(head))))
+    return [*lines, f"total: {_cost({**report, 'cost_usd': report['total_usd']})}"]
+
+
+def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
+    """What was recorded, what it would have been, and what keeps that from being exact."""
+    rows = [(*_place(row, by), *_compared(row), *_sizes(row)) for row in report["rows"]]
+    head = (*by, "recorded", "would be", "difference", "tokens", "calls", "p50 / p95 / max of a call")
+    lines = table(head, rows, right=frozenset(range(len(by), len(head))))
+    recorded, would_be, difference = _compared({**report, "cost_usd": report["total_usd"]})
+    models = " and ".join(f"{role} = {line(model)}" for role, model in report["as"].items())
+    lines.append(f"total with {models}: {would_be}; recorded: {recorded}; difference: {difference}")
+    lines.extend(_remarks(report))
+    return lines
+
+
+def explanation(document: Mapping[str, Any]) -> Iterator[str]:
+    """The arithmetic of one call, line by line."""
+    returned = document["model_returned"]
+    other = f" (the server says {line(returned)})" if returned and returned != document["model"] else ""
+    model = line(document["model"] or "unknown model")
+    yield f"{document['kind']} {line(document['span_id'])} of run {line(document['run_id'])}: {model}{other}"
+    for row in document["rows"]:
+        yield f"  {_product(row)}"
+    if document["usage"]["reasoning"]:
+        yield f"  (reasoning, {counted(document['usage']['reasoning'], 'token')}, is part of the output)"
+    if document["estimated"]:
+        yield "  (tokens are an estimate: the engine counted some of them, not the server)"
+    if document["rest_usd"] not in (None, "0"):
+        yield f"  beyond these: ${document['rest_usd']} (its attempts were priced one by one, see below)"
+    yield _result(document)
+    if document["price"]:
+        yield f"price: {_price_words(document['price'])}"
+    attempts = document["attempts"]
+    if attempts:
+        yield f"{counted(len(attempts), 'attempt')}:"
+        yield from (f"  {_attempt(attempt)}" for attempt in attempts)
+    if document["litellm"] is not None:
+        off = document["litellm"]["difference"]
+        words = "" if off is None else f" ({Decimal(off):+.1%} of our figure)"
+        yield f"LiteLLM says of the last attempt: ${document['litellm']['usd']}{words}"
+
+
+def _place(row: Mapping[str, Any], by: Sequence[str]) -> tuple[str, ...]:
+    return tuple("-" if row.get(key) is None else str(row[key]) for key in by)
+
+
+def _sizes(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    spread = [row[name] for name in _SPREAD]
+    per_call = "-" if None in spread else " / ".join(money(usd, None) for usd in spread)
+    return tokens(row["tokens"]), f"{row['calls']:,}", per_call
+
+
+def _cost(row: Mapping[str, Any]) -> str:
+    shown = money(row["cost_usd"], row.get("cost_status"))
+    known = row.get("known_usd")
+    if row["cost_usd"] is None and known is not None and Decimal(known) > 0:
+        return f"{shown} (at least {money(known, None)})"
+    return shown
+
+
+def _compared(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    recorded = {"cost_usd": row["recorded_usd"], "known_usd": row["recorded_known_usd"]}
+    difference = row["difference_usd"]
+    if difference is None:
+        return _cost(recorded), _cost(row), "unknown"
+    sign = "-" if Decimal(difference) < 0 else "+" if Decimal(difference) else ""
+    return _cost(recorded), _cost(row), sign + money(difference.removeprefix("-"), None)
+
+
+def _remarks(report: Mapping[str, Any]) -> Iterator[str]:
+    for one in report["unpriced"]:
+        model = line(one["model"])
+        yield (
+            f"the price of {model} is unknown ({counted(one['calls'], 'call')}); "
+            f"set one with: rlmscope prices set {model} --input USD --output USD"
+        )
+    if report["without_usage"]:
+        yield f"{counted(report['without_usage'], 'call')} did not report a usage that can be priced"
+    if report["estimated"]:
+        yield f"{counted(report['estimated'], 'call')}: tokens were estimated by the engine, not reported"
+    if report["not_billed"]:
+        calls = counted(report["not_billed"], "call")
+        yield f"{calls} cost nothing either way: served from the record, or never answered"
+
+
+def _product(row: Mapping[str, Any]) -> str:
+    rate, usd = row["usd_per_mtok"], row["cost_usd"]
+    name = f"{_CLASS_WORDS[row['class']]:<11}"
+    count = counted(row["tokens"]["total"], "token")
+    if rate is None:
+        return f"{name} {count}" + (", not billed" if usd == "0" else " at an unknown price")
+    made = "unknown" if usd is None else f"${usd}"
+    return f"{name} {count} x ${line(rate)} per million = {made}"
+
+
+def _result(document: Mapping[str, Any]) -> str:
+    why = f": {line(document['why'])}" if document["why"] else ""
+    if document["total_usd"] is None:
+        known = document["known_usd"]
+        least = f"; at least ${known}, which its other attempts cost" if known not in (None, "0") else ""
+        return f"cost: unknown{why}{least}"
+    return f"cost: ${document['total_usd']} ({document['cost_status']}){why}"
+
+
+def _price_words(price: Mapping[str, str]) -> str:
+    words = [line(price.get("source", "unknown source")), f"model {line(price.get('model', 'unknown'))}"]
+    words += [f"as of {line(price['as_of'])}"] if "as_of" in price else []
+    words += [f"valid from {line(price['valid_from'])}"] if "valid_from" in price else []
+    return ", ".join(words)
+
+
+def _attempt(attempt: Mapping[str, Any]) -> str:
+    number = "?" if attempt["attempt"] is None else attempt["attempt"] + 1
+    status = " ".join(part for part in (attempt["status"], attempt["error_type"]) if part)
+    used = tokens(attempt["tokens"]) + (" (estimated)" if attempt["estimated"] else "")
+    usd = attempt["cost_usd"]
+    return f"{number}: {line(status)}, {used}, {'cost unknown' if usd is None else f'${usd}'}"
