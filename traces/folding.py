@@ -5,6 +5,7 @@ Records are untrusted: whatever cannot be used is left out and counted in `probl
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -79,12 +80,14 @@ class Fold:
         self.payloads: dict[str, PayloadPlace] = {}
         self.events: list[Event] = []
         self.final_status: str | None = None
+        self.first: PayloadPlace | None = None  # where the first record stands, to be read again by `amend`
         self.last_ns: int | None = None  # the latest time in any record
         self._spans: dict[str, _Span] = {}
         self._next_seq = 0
         self._unreadable = 0  # lines since the last readable record
         self._missing = 0  # records that the writer numbered and that are not there
         self._unwritten = 0  # records that the writer says it could not write
+        self._lost_status: str | None = None  # of a run whose last record could not be written
         self._rejected = 0
 
     def feed(self, line: Line) -> str | None:
@@ -106,6 +109,16 @@ class Fold:
             self._rejected += 1
             return None
 
+    def amend(self, first: Record | None) -> None:
+        """Take note of what the writer added to the first record since it was fed: see `SpoolWriter`."""
+        with suppress(_Unusable):
+            self._lost(first or {})
+
+    @property
+    def status(self) -> str | None:
+        """How the run ended, as far as its record says so."""
+        return self.final_status or self._lost_status
+
     @property
     def problems(self) -> int:
         """Records that are missing, unreadable or unusable; `span_rows` adds unusable facts of spans."""
@@ -116,7 +129,8 @@ class Fold:
 
         Open spans are `running` while the run's process lives (`alive`) and `lost` when it is gone.
         """
-        unusable = 0
+        # an empty spool lacks at least its first record
+        unusable = int(not alive and self._next_seq == 0 and not self._unreadable and not self._rejected)
         rows: dict[str, SpanRow] = {}
         for span in self._spans.values():
             facts = Facts(span.attributes)
@@ -172,6 +186,9 @@ class Fold:
         if kind not in takers:
             raise _Unusable
         takers[kind](record, line.escaped)
+        if kind == "run":
+            self.first = PayloadPlace(line.offset, line.length, 0)
+            self._lost(record)
         return None
 
     def _run(self, record: Record, escaped: bool) -> None:
@@ -237,7 +254,19 @@ class Fold:
             raise _Unusable
         self._time(record, "t")
         self.final_status = status
-        self._unwritten = unwritten
+        self._unwritten = max(self._unwritten, unwritten)
+
+    def _lost(self, first: Record) -> None:
+        lost = first.get("lost")
+        if lost is None:
+            return
+        records = lost.get("records") if isinstance(lost, dict) else None
+        if type(records) is not int or not 0 <= records < LARGEST:
+            raise _Unusable
+        self._unwritten = max(self._unwritten, records)
+        if lost.get("status") in _RUN_STATUSES:
+            self._time(lost, "t")
+            self._lost_status = lost["status"]
 
     def _time(self, record: Record, key: str) -> int:
         value = record.get(key)

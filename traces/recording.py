@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -125,12 +126,20 @@ class Recording:
     """The record of one run while it is made. A context manager: leaving it closes the record.
 
     `recorder` is what the engine writes to; `problems` counts records that could not be written so far.
+    `unwritable` is one sentence about why there is no record at all, None where there is one.
     """
 
     def __init__(
-        self, home: Home, run_id: str, recorder: Recorder, writer: SpoolWriter, alive: FileLock
+        self,
+        home: Home,
+        run_id: str,
+        recorder: Recorder,
+        writer: SpoolWriter,
+        alive: FileLock,
+        unwritable: str | None = None,
     ) -> None:
         self.run_id = run_id
+        self.unwritable = unwritable
         self.recorder = recorder
         self.spool_path = home.spool_file(run_id)
         self._lock_path = home.liveness_lock(run_id)
@@ -139,12 +148,21 @@ class Recording:
 
     @property
     def problems(self) -> int:
-        """How many records could not be written."""
+        """How many records could not be written, or were taken away with the file."""
         return self._writer.problems
+
+    @property
+    def loss(self) -> str | None:
+        """What is missing of the record, in one sentence with a count; None when nothing is."""
+        if not self.problems:
+            return None
+        records = f"{self.problems:,} {'record' if self.problems == 1 else 'records'}"
+        why = f"; its file {self.spool_path} was removed meanwhile" if self._writer.removed else ""
+        return f"trace incomplete: {records} could not be written{why}"
 
     def close(self, status: str) -> None:
         """Write the final record (ok, error or cancelled) and give up the liveness lock. Idempotent."""
-        if not self._alive.held:
+        if not self._alive.held:  # closed before, or there is no file
             return
         self._writer.finish(self.recorder.clock(), status)
         self._alive.release()
@@ -178,12 +196,18 @@ def open_recording(
     """Create the spool of a run and hold its liveness lock until the recording is closed.
 
     `facts` are attributes known before the first span (model ids, corpus, ...), `clock` gives nanoseconds
-    since the epoch. `fsync` sees each record to the disk. Raises RecordError when the run id was used before
-    or the file cannot be made.
+    since the epoch. `fsync` sees each record to the disk. Where the file cannot be made, nothing is kept:
+    `unwritable` says so, and every record is counted in `problems`. Raises RecordError when the run id was
+    used before.
     """
     ids = _OneTrace(id_generator or RandomIdGenerator())
     now = clock or monotonic_clock()
-    alive, writer = _open_files(home, run_id, fsync)
+    unwritable = None
+    try:
+        alive, writer = _open_files(home, run_id, fsync)
+    except OSError as error:
+        alive, writer = FileLock(home.liveness_lock(run_id)), SpoolWriter(None)
+        unwritable = f"Nothing of this run can be recorded in {home.spool} ({error.strerror or error})."
     writer.write(_header(run_id, ids.trace_id, now(), facts))
     provider = TracerProvider(
         sampler=ALWAYS_ON,
@@ -197,7 +221,7 @@ def open_recording(
     provider._disabled = False
     provider.add_span_processor(SpoolSpanProcessor(writer))
     recorder = Recorder(provider.get_tracer("rlmscope", rlm_core.__version__), _SpoolSink(writer), now)
-    return Recording(home, run_id, recorder, writer, alive)
+    return Recording(home, run_id, recorder, writer, alive, unwritable)
 
 
 def _header(run_id: str, trace_id: int, now: int, facts: Mapping[str, Attribute]) -> dict[str, Any]:
@@ -216,7 +240,10 @@ def _header(run_id: str, trace_id: int, now: int, facts: Mapping[str, Attribute]
 
 
 def _open_files(home: Home, run_id: str, fsync: bool) -> tuple[FileLock, SpoolWriter]:
-    """Lock first, spool second: a spool that can be seen has a living owner, or one that is gone."""
+    """Lock first, spool second: a spool that can be seen has a living owner, or one that is gone.
+
+    Raises RecordError for a run id that was used before, OSError when a file cannot be made.
+    """
     home.create()
     alive = FileLock(home.liveness_lock(run_id))
     used = RecordError(f"The run id {run_id} is already in use; a run id is never used twice.")
@@ -229,8 +256,8 @@ def _open_files(home: Home, run_id: str, fsync: bool) -> tuple[FileLock, SpoolWr
     except FileExistsError:
         alive.release()
         raise used from None
-    except OSError as error:
+    except OSError:
         alive.release()
-        raise RecordError(
-            f"The record of the run cannot be started in {home.spool}: {error.strerror}."
-        ) from error
+        with suppress(OSError):
+            home.liveness_lock(run_id).unlink(missing_ok=True)
+        raise

@@ -13,6 +13,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ MAX_RECORD_BYTES: Final = 256 * 1024 * 1024
 #: How files of records are opened: bytes as they are, also on Windows, at the end, made when missing.
 APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 _CHUNK: Final = 1024 * 1024
+_TALLY_BYTES: Final = 160  # blanks after the first record, which `"lost"` takes the place of: see SpoolWriter
 _LARGEST_SEQ: Final = 2**53
 
 Record = dict[str, Any]
@@ -39,11 +41,22 @@ _ASCII = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=Fa
 
 
 class SpoolWriter:
-    """Appends records to a new file. Thread-safe; no record raises, failures are counted in `problems`."""
+    """Appends records to a new file. Thread-safe; no record raises, failures are counted in `problems`.
 
-    def __init__(self, path: Path, *, fsync: bool = False) -> None:
-        """Create the file (0600). Raises FileExistsError when it exists, OSError when it cannot be made."""
-        self._fd = os.open(path, APPEND | os.O_EXCL, 0o600)
+    What cannot be written must not be missing without a word, also when the disk stays full for the rest of
+    the run. So the first record, that of kind `run`, is followed by blanks: on a failure it is written again
+    in its own place with the member `lost`: {"records", "status", "t"}, which needs no new space.
+    """
+
+    def __init__(self, path: Path | None, *, fsync: bool = False) -> None:
+        """Create the file (0600); without a path nothing is kept, and every record counts as a problem.
+
+        Raises FileExistsError when it exists, OSError when it cannot be made.
+        """
+        self._path = path
+        self._fd = -1 if path is None else os.open(path, APPEND | os.O_EXCL, 0o600)
+        self._first: Record | None = None
+        self._room = 0  # bytes of the first line
         self._fsync = fsync
         self._lock = threading.Lock()
         self._owner = os.getpid()
@@ -52,6 +65,7 @@ class SpoolWriter:
         self._closed = False
         self.counts: dict[str, int] = {}
         self.problems = 0
+        self.removed = False  # whether the file was found to be gone at the end
 
     def write(self, record: Record) -> bool:
         """Append one record (`seq` is added); False when it does not stand in the file."""
@@ -64,18 +78,25 @@ class SpoolWriter:
             if self._closed:
                 return
             fin = {"kind": "fin", "t": time_ns, "status": status}
-            self._write({**fin, "counts": dict(self.counts), "problems": self.problems})
+            if not self._write({**fin, "counts": dict(self.counts), "problems": self.problems}):
+                self._tally(status, time_ns)
             self._closed = True
-            os.close(self._fd)
+            if self._path is not None:
+                if not _is_file_of(self._fd, self._path):  # somebody removed it: nothing of it is kept
+                    self.removed = True
+                    self.problems += sum(self.counts.values())
+                os.close(self._fd)
 
     def _write(self, record: Record) -> bool:
         # a forked child must not write: its records would carry numbers that the parent uses too
-        if self._closed or os.getpid() != self._owner:
+        if self._path is None or self._closed or os.getpid() != self._owner:
             self.problems += 1
             return False
         seq, self._seq = self._seq, self._seq + 1
         try:
             line = encode({"seq": seq, **record})
+            if seq == 0:
+                line = line[:-1] + b" " * _TALLY_BYTES + b"\n"
             data = b"\n" + line if self._torn else line
             self._torn = True  # until the whole record stands, also when a signal interrupts the write
             if os.write(self._fd, data) != len(data):
@@ -85,9 +106,26 @@ class SpoolWriter:
                 _to_disk(self._fd)
         except Exception:
             self.problems += 1
+            self._tally(None, None)
             return False
+        if seq == 0:
+            self._first, self._room = {"seq": seq, **record}, len(line)
         self.counts[record["kind"]] = self.counts.get(record["kind"], 0) + 1
         return True
+
+    def _tally(self, status: str | None, time_ns: int | None) -> None:
+        """Say in the first record how many records are lost, and at the end how the run ended."""
+        if self._first is None or self._path is None or self._closed or not _is_file_of(self._fd, self._path):
+            return
+        lost = {"records": self.problems, "status": status, "t": time_ns}
+        line = encode({**self._first, "lost": lost})[:-1]
+        with suppress(OSError):
+            fd = os.open(self._path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+            try:
+                if len(line) < self._room:
+                    _at_start(fd, line.ljust(self._room - 1) + b"\n")
+            finally:
+                os.close(fd)
 
 
 def encode(record: Record) -> bytes:
@@ -120,6 +158,23 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
+
+
+def _is_file_of(fd: int, path: Path) -> bool:
+    """Whether the path still names the open file."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # nothing can be learnt, so nothing is said
+
+
+def _at_start(fd: int, data: bytes) -> None:
+    if hasattr(os, "pwrite"):
+        os.pwrite(fd, data, 0)
+    else:  # Windows; the file was just opened, and not for appending
+        os.write(fd, data)
 
 
 def _to_disk(fd: int) -> None:

@@ -97,7 +97,7 @@ def summarise(
     return RunSummary(
         run_id=fold.run_id,
         question=_text(attributes, sc.QUESTION, text),
-        status=fold.final_status or ("running" if alive else "interrupted"),
+        status=fold.status or ("running" if alive else "interrupted"),
         answer=_text(attributes, sc.ANSWER, text),
         stop_reason=facts.text(sc.STOP_REASON),
         forced=facts.flag(sc.FORCED),

@@ -13,7 +13,7 @@ from traces.folding import Fold, spool_text
 from traces.home import Home
 from traces.locks import is_held
 from traces.rows import RunSummary, SpanRow
-from traces.spool import SpoolReader
+from traces.spool import SpoolReader, read_record
 from traces.summing import summarise
 
 _SMALL_RUN_CHARS: Final = 16 * 1024 * 1024
@@ -103,6 +103,8 @@ class SpoolRun:
             raise RecordError(
                 f"The spool {self._path.name} cannot be read: {error.strerror or error}."
             ) from error
+        if fold.first is not None:
+            fold.amend(read_record(self._path, fold.first.offset, fold.first.length))
         alive = alive and fold.final_status is None
         rows, problems = fold.span_rows(alive=alive)
         summary = summarise(

@@ -121,7 +121,8 @@ class Campaign:
             time.sleep(0.02)
         if left:
             self.broken.append(f"{number}: {len(left)} processes of the {target} live on after it")
-        said = (self.folder / f"{number:05}.err").read_text(errors="replace")
+        err = self.folder / f"{number:05}.err"
+        said = err.read_text(errors="replace") if err.exists() else ""  # killed before it made the file
         if "Traceback" in said:
             self.broken.append(f"{number}: the {target} showed a traceback: {said.strip()[-300:]}")
         # a deletion may come too late: another one was first, or the run is going on

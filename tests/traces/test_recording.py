@@ -213,8 +213,12 @@ def test_an_id_that_could_leave_the_folder_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_write_access_is_said(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     home.spool.chmod(0o500)
-    with pytest.raises(RecordError, match="cannot be started"):
-        recording(home)
+    with recording(home) as made:
+        assert made.unwritable is not None and "Permission denied" in made.unwritable
+        made.recorder.start("run", sc.NAME_RUN, None, {}).end()
+    assert made.problems == 3 and made.loss == "trace incomplete: 3 records could not be written"
+    home.spool.chmod(0o700)
+    assert list(home.spool.iterdir()) == []
 
 
 def test_the_liveness_lock_is_held_until_the_recording_is_closed(tmp_path: Path) -> None:
