@@ -3,8 +3,9 @@ witnesses; prints a table, and exits 1 when anything was lost, doubled, untrue o
 
 Killed are: `rlmscope ask` and the run process of the app, which ask a model server on 127.0.0.1; `rlmscope
 ingest` and `ingest --rebuild`; the app's list of runs (drawn by Streamlit's test driver, without its HTTP
-server), which takes runs in; deletions. All work on one home at the same time. The witnesses are the server's
-log of requests and a side file per run that names each sub-call whose end had been recorded.
+server), which takes runs in; deletions. Each is a process of its own, forked after the imports, and all work
+on one home at the same time. The witnesses are the server's log of requests and a side file per run that
+names each sub-call whose end had been recorded.
 """
 
 from __future__ import annotations
