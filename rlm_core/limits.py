@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_core.errors import LimitReached
+
+if TYPE_CHECKING:
+    from rlm_core.pricing import PriceTable
 
 Claim = Literal["root", "forced", "sub"]  # a root call of the top run, its forced answer, all other calls
 FIRST_GUESS_OUTPUT = 1000  # tokens expected of a reply before the run has seen any
@@ -46,6 +50,18 @@ class Limits:
     request_timeout: float = 60.0
     max_tokens_sub: int = 4096
     max_tokens_root: int = 8192
+
+
+def unpriced(limits: Limits, models: Iterable[str], prices: PriceTable) -> list[str]:
+    """The models whose unknown price keeps the cost limit from holding.
+
+    None when no cost is limited, or when tokens or calls are limited by choice as well: they bound such a run
+    (the default on calls was not made with any price in mind).
+    """
+    chosen = limits.max_tokens is not None or limits.max_calls != Limits().max_calls
+    if limits.max_cost_usd is None or chosen:
+        return []
+    return [model for model in dict.fromkeys(models) if prices.upper_bound_usd(model, 1, 1) is None]
 
 
 @dataclass(slots=True)
@@ -84,6 +100,10 @@ class Ledger:
     spent: Amount = field(default_factory=Amount)
     reserved: Amount = field(default_factory=Amount)
     in_flight: int = 0
+    most_in_flight: int = 0
+    workers: int = 0
+    most_workers: int = 0
+    deepest: int = 0
     refusals: int = 0
     started: float = 0.0
     _outputs: dict[str, list[int]] = field(default_factory=lambda: {"root": [], "sub": []})
@@ -97,6 +117,17 @@ class Ledger:
     def seconds(self) -> float:
         """Wall time of the run so far."""
         return self.clock() - self.started
+
+    @contextmanager
+    def worker(self, depth: int) -> Iterator[None]:
+        """Count a live worker at a depth, for as long as the context is open."""
+        self.workers += 1
+        self.most_workers = max(self.most_workers, self.workers)
+        self.deepest = max(self.deepest, depth)
+        try:
+            yield
+        finally:
+            self.workers -= 1
 
     def admit_call(self) -> None:
         """Count one sub-call; raises `LimitReached("calls")` when there is none left."""
@@ -123,6 +154,7 @@ class Ledger:
             await self._settled.wait()
         self.reserved.add(amount)
         self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
         if claim == "root":
             self._held_back = forced_answer(amount)
 
@@ -167,7 +199,8 @@ class Ledger:
         }
 
     def statement(self) -> dict[str, Any]:
-        """Spent amounts and limits by dimension, for the record."""
+        """Spent amounts and limits by dimension, for the record; of depth and width the most there was."""
+        width = {"concurrency": self.limits.concurrency, "workers": self.limits.max_workers}
         return {
             "calls": {"spent": self.calls, "limit": self.limits.max_calls},
             "tokens": {"spent": self.spent.tokens, "limit": self.limits.max_tokens},
@@ -177,7 +210,7 @@ class Ledger:
                 "limit": None if self.limits.max_cost_usd is None else str(self.limits.max_cost_usd),
             },
             "seconds": {"spent": round(self.seconds, 6), "limit": self.limits.max_seconds},
-            "depth": {"limit": self.limits.max_depth},
-            "width": {"concurrency": self.limits.concurrency, "workers": self.limits.max_workers},
+            "depth": {"spent": self.deepest, "limit": self.limits.max_depth},
+            "width": {**width, "most_in_flight": self.most_in_flight, "most_workers": self.most_workers},
             "refusals": self.refusals,
         }

@@ -58,6 +58,7 @@ class Orchestrator:
         outcome = Outcome("error", error="the run ended unexpectedly")
         try:
             async with self.state.workers[self.depth], contextlib.AsyncExitStack() as stack:
+                stack.enter_context(self.state.ledger.worker(self.depth))
                 outcome = await self._within_time(span, stack)
         except asyncio.CancelledError:
             outcome = Outcome("cancelled")

@@ -27,7 +27,7 @@ from rlm_core.answer import Answer
 from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome
 from rlm_core.errors import ConfigError, InputError
-from rlm_core.limits import Ledger, Limits
+from rlm_core.limits import Ledger, Limits, unpriced
 from rlm_core.lm_handler import LMHandler
 from rlm_core.orchestrator import Orchestrator
 from rlm_core.pricing import PriceTable
@@ -76,6 +76,7 @@ class RLM:
 
         self.root, self.sub = root, sub
         self.limits = limits or Limits()
+        self._prices = prices or PriceTable()
         self._check()
         self._minimum = checked_level(sandbox or default_minimum())
         self.sandbox = require(self._minimum).level
@@ -87,7 +88,6 @@ class RLM:
         self._recorder_factory = recorder_factory or Recorder
         self._corpora = corpora
         self._retries = retries or RetryPolicy()
-        self._prices = prices or PriceTable()
         self._loop = _BackgroundLoop()
         self._running: set[asyncio.Task[Answer]] = set()
 
@@ -154,6 +154,11 @@ class RLM:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(limits, name)}")
         if limits.max_depth < 0:
             raise ConfigError(f"max_depth must be at least 0, not {limits.max_depth}")
+        if unknown := unpriced(limits, (self.root, self.sub), self._prices):
+            raise ConfigError(
+                f"max_cost_usd cannot hold: the price of {' and '.join(unknown)} is unknown; set max_tokens "
+                "or max_calls as well, or give the price (prices=)"
+            )
 
     async def _ask(
         self,

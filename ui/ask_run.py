@@ -63,8 +63,7 @@ def prepare(order: Order, home: Home, environ: Mapping[str, str]) -> tuple[Model
     from traces.prices import price_table
 
     models, prices = choose_models(order.root, order.sub, environ), price_table(home)
-    if order.limits.max_cost_usd is not None:
-        check_money_limit(models, _has_other_limit(order.limits), prices)
+    check_money_limit(models, order.limits, prices)
     return models, _engine(order, models, home, prices)
 
 
@@ -113,11 +112,6 @@ def _estimate(home: Home, models: Models, corpus: Corpus) -> Estimate | None:
     if expected is not None:
         say(estimate_words(expected, demo=models.demo))
     return expected
-
-
-def _has_other_limit(limits: Limits) -> bool:
-    """Whether tokens or calls were limited by choice; the default on calls has no price in mind."""
-    return limits.max_tokens is not None or limits.max_calls != type(limits)().max_calls
 
 
 def _engine(order: Order, models: Models, home: Home, prices: PriceTable) -> RLM:

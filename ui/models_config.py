@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from rlm_core.limits import Limits
     from rlm_core.pricing import PriceTable
 
 DEMO_WORDS: Final = "demo model, no language model involved"
@@ -76,20 +77,15 @@ def _told(root: str, sub: str, *, unset: bool = False) -> Models:
     return Models(root, sub, notices, is_demo(root) and is_demo(sub))
 
 
-def check_money_limit(models: Models, has_other_limit: bool, prices: PriceTable) -> None:
+def check_money_limit(models: Models, limits: Limits, prices: PriceTable) -> None:
     """Raise ConfigError when a cost limit could not hold because a model has no known price.
 
     Another limit on tokens or calls bounds such a run, so with one the cost limit is allowed.
     """
-    if has_other_limit:
-        return
     from rlm_core.errors import ConfigError
+    from rlm_core.limits import unpriced
 
-    unknown = [
-        model
-        for model in dict.fromkeys((models.root, models.sub))
-        if prices.upper_bound_usd(model, 1, 1) is None
-    ]
+    unknown = unpriced(limits, (models.root, models.sub), prices)
     if unknown:
         names = " and ".join(unknown)
         raise ConfigError(

@@ -254,8 +254,8 @@ def test_the_statement_holds_every_dimension() -> None:
         "tokens": {"spent": 3, "limit": 5},
         "usd": {"spent": "0.25", "known": False, "limit": "2.50"},
         "seconds": {"spent": 3, "limit": 9},
-        "depth": {"limit": 1},
-        "width": {"concurrency": 32, "workers": 8},
+        "depth": {"spent": 0, "limit": 1},
+        "width": {"concurrency": 32, "workers": 8, "most_in_flight": 0, "most_workers": 0},
         "refusals": 0,
     }
 
