@@ -9,12 +9,11 @@ from typing import Final
 
 from playwright.sync_api import Page
 
+from tests.bench.rows import Row
 from tests.support import browser as ui
 from tests.support.app import running_app
 from tests.support.recorded_runs import wide_run
 from traces.home import Home
-
-Row = tuple[str, str, list[float], float | None]  # name, unit, values, target
 
 SPANS: Final = (200, 2_000, 30_000)
 CLICKS: Final = 7

@@ -8,6 +8,7 @@ only, machines differ.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import resource
@@ -204,7 +205,6 @@ def record_figures(home: Home) -> list[Figure]:
 
 def app_figures() -> list[Figure]:
     """What a person waits for in the app; where there is no browser, a line says so."""
-    sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.bench.browser import browser_figures
     from tests.support.browser import PROGRAMS, program
 
@@ -214,16 +214,41 @@ def app_figures() -> list[Figure]:
     return [Figure(*row) for row in browser_figures()]
 
 
+def parts(home: Home) -> dict[str, Callable[[], list[Figure]]]:
+    """Every part of the table; `record` reads back what `engine` left in `home`."""
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.bench.corpora import corpora_figures
+    from tests.bench.sandbox import sandbox_figures
+    from tests.bench.store import store_figures
+
+    return {
+        "boot": boot_figures,
+        "sandbox": lambda: [Figure(*row) for row in sandbox_figures()],
+        "engine": lambda: engine_figures(home),
+        "record": lambda: record_figures(home),
+        "corpora": lambda: [Figure(*row) for row in corpora_figures()],
+        "store": lambda: [Figure(*row) for row in store_figures()],
+        "app": app_figures,
+    }
+
+
 def main() -> None:
-    """Print the table; with a file name as argument also write the medians there as JSON."""
+    """Print the table; `PART ...` for some of it only, `--json FILE` to keep the medians as well."""
     with tempfile.TemporaryDirectory() as folder:
-        home = Home(Path(folder) / "home")
-        figures = [*boot_figures(), *engine_figures(home), *record_figures(home), *app_figures()]
-    for figure in figures:
-        print(figure.line())
-    if len(sys.argv) > 1:
-        medians = {figure.name.strip(): statistics.median(figure.values) for figure in figures}
-        Path(sys.argv[1]).write_text(json.dumps(medians, indent=2) + "\n")
+        table = parts(Home(Path(folder) / "home"))
+        parser = argparse.ArgumentParser(description=__doc__)
+        parser.add_argument("part", nargs="*", help=f"what to measure, of {', '.join(table)} (default: all)")
+        parser.add_argument("--json", type=Path, help="a file for the medians")
+        wanted = parser.parse_args()
+        if unknown := set(wanted.part) - set(table):
+            parser.error(f"there is no part {', '.join(sorted(unknown))}")
+        medians: dict[str, float] = {}
+        for name in [name for name in table if not wanted.part or name in wanted.part]:
+            for figure in table[name]():
+                print(figure.line(), flush=True)
+                medians[figure.name.strip()] = statistics.median(figure.values)
+    if wanted.json:
+        wanted.json.write_text(json.dumps(medians, indent=2) + "\n")
 
 
 if __name__ == "__main__":
