@@ -229,7 +229,8 @@ def _facts(response: Any) -> dict[str, str | int | float | bool]:
         facts[sc.PROVIDER] = provider
     cost = hidden.get("response_cost")
     if isinstance(cost, int | float) and math.isfinite(cost):
-        facts[sc.COST_LITELLM] = decimal_text(Decimal(repr(cost)))
+        # a sum of floats: what lies beyond 15 digits is noise
+        facts[sc.COST_LITELLM] = decimal_text(round(Decimal(f"{cost:.15g}"), 18))
     return facts
 
 

@@ -69,7 +69,9 @@ def jsonable(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Decimal):
-        return format(value, "f")
+        from rlm_core.price_rows import decimal_text
+
+        return decimal_text(value)
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
