@@ -109,9 +109,8 @@ class Environment:
         except (WorkerDied, TimeoutError):
             await self.close()
             said = self._native.decode("utf-8", "replace").strip().splitlines()
-            raise SandboxError(
-                f"no worker process could be started: {said[-1] if said else 'no answer'}"
-            ) from None
+            why = said[-1].removeprefix("OSError: ") if said else "no answer"  # such as a file that changed
+            raise SandboxError(f"no worker process could be started: {why}") from None
         self.known_names = frozenset(str(name) for name in ready.get("known", ()))
         self.sandbox = judged(ready["reached"], [*ready["layers"], *(() if bare else ("bwrap",))], bare)
         if below(self.sandbox.level, self.level or self.minimum):
@@ -158,14 +157,22 @@ class Environment:
         report.native_output = self._native.decode("utf-8", "replace")
         return report
 
-    def _new_watch(self) -> Watch:
+    def _new_watch(self, cpu_before: float | None = None) -> Watch:
         worker = self._worker
         assert worker is not None
-        return Watch(worker.pid, worker.scratch, self.limits, self._exited, self._hang_up, kill=worker.kill)
+        return Watch(
+            worker.pid,
+            worker.scratch,
+            self.limits,
+            self._exited,
+            self._hang_up,
+            kill=worker.kill,
+            cpu_before=cpu_before,
+        )
 
     def _begin_idle(self) -> None:
         if self._worker is not None and self._worker.exit_code() is None:
-            watch = self._new_watch()
+            watch = self._new_watch(self._watch.cpu_now if self._watch is not None else None)
             self._idle = watch, asyncio.create_task(watch.guard_idle())
 
     async def _end_idle(self) -> None:

@@ -85,9 +85,7 @@ class RunSpan:
 
     def set(self, attributes: Mapping[str, Attribute | None]) -> None:
         """Set attributes; None values are left out (unknown is absent, never a made-up value)."""
-        for key, value in attributes.items():
-            if value is not None:
-                self._otel.set_attribute(key, value)
+        self._otel.set_attributes({key: value for key, value in attributes.items() if value is not None})
 
     def text(self, prefix: str, text: str) -> str:
         """Store a payload and put `<prefix>.sha256/.chars/.preview` on the span; returns the hash."""

@@ -44,6 +44,7 @@ class Watch:
     kill: Callable[[], None] | None = None  # ends the worker and what belongs to it; None: its process group
     clock: Callable[[], float] = time.monotonic
     reason: str | None = None
+    cpu_before: float | None = None  # CPU time of the worker when this begins, if it was just measured
     _outstanding: int = 0
     _paused: float = 0.0
     _paused_at: float = 0.0
@@ -53,7 +54,8 @@ class Watch:
 
     def __post_init__(self) -> None:
         self._began = self.clock()
-        self._cpu_began = process_cpu_seconds(self.pid)
+        known = self.cpu_before
+        self._cpu_began = process_cpu_seconds(self.pid) if known is None else known
         self._cpu_now = self._cpu_began
 
     def pause(self) -> None:
@@ -80,6 +82,11 @@ class Watch:
         """The cell is over; measure it."""
         self._ended = self.clock()
         self._cpu_now = process_cpu_seconds(self.pid) or self._cpu_now
+
+    @property
+    def cpu_now(self) -> float | None:
+        """CPU time of the worker in its whole life, as last measured."""
+        return self._cpu_now
 
     @property
     def active_seconds(self) -> float:
