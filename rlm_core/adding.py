@@ -41,7 +41,7 @@ def add_files(
             staging.take(title, item.path, item.reading)
         if not staging.documents:
             where = ", ".join(printable(str(path)) for path in paths)
-            raise CorpusError(f"there is no document to read in {where}: {_listed(problems)}")
+            raise CorpusError(f"there is no document to read in {where}: {_listed(problems, where)}")
         fallback = default_name([printable(os.path.basename(os.path.abspath(path))) for path in paths])
         return staging.publish(problems, name, fallback)
 
@@ -107,9 +107,12 @@ def _write_text(text: str, folder: Path) -> Reading:
     )
 
 
-def _listed(problems: Sequence[Problem]) -> str:
-    """The first problems in one line."""
-    shown = [f"{problem.path}: {problem.message}" for problem in problems[:_PROBLEMS_SHOWN]]
+def _listed(problems: Sequence[Problem], named: str) -> str:
+    """The first problems in one line; the path that was named already is not said again."""
+    shown = [
+        problem.message if problem.path == named else f"{problem.path}: {problem.message}"
+        for problem in problems[:_PROBLEMS_SHOWN]
+    ]
     if len(problems) > _PROBLEMS_SHOWN:
         shown.append(f"and {len(problems) - _PROBLEMS_SHOWN:,} more")
     return "; ".join(shown) or "the folder is empty"

@@ -15,7 +15,7 @@ from ui.corpora import UPLOADS, shown_path
 from ui.figures import counted
 from ui.web import additions, plain, stored
 from ui.web.additions import State
-from ui.web.notices import said
+from ui.web.notices import said, sentence
 
 GOES_ON: Final = "Reading goes on when you leave this page, and also when the app is stopped."
 CANCELLED: Final = "The reading was cancelled: nothing was added."
@@ -90,8 +90,16 @@ def corpus_id_of(home: Home, ticket: str | None, nothing: str) -> str:
     if state.state == "working":
         raise StillReading("the documents are being read; the run starts after that, if this page is open")
     if state.corpus_id is None:
-        raise InputError(state.error or CANCELLED)
+        raise InputError(why(home, state))
     return state.corpus_id
+
+
+def why(home: Home, state: State) -> str:
+    """Why nothing was added; uploaded files go by the names that their owner knows."""
+    words = state.error or CANCELLED
+    for path in state.what.paths:
+        words = words.replace(path, shown_path(home, path))
+    return words
 
 
 def outcomes(home: Home) -> None:
@@ -102,7 +110,8 @@ def outcomes(home: Home) -> None:
         elif state.state == "failed":
             with st.container(horizontal=True, vertical_alignment="center", key=f"failed-{state.ticket}"):
                 with st.container(width="stretch"):
-                    said("Not added", "red", f"{title(home, state)}: {state.error}")
+                    named, words = title(home, state), why(home, state)
+                    said("Not added", "red", sentence(words) if named in words else f"{named}: {words}")
                 st.button(
                     "Dismiss", key=f"dismiss-{state.ticket}", on_click=additions.forget,
                     args=(home, state.ticket),

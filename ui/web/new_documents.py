@@ -22,6 +22,10 @@ MAX_UPLOAD_MB: Final = 200
 WAITS: Final = "ask-waits"  # in the session: a start was asked for while documents are being read
 
 
+class AlreadySaid(InputError):
+    """The page says already what is wrong."""
+
+
 @dataclass
 class _Uploaded:
     """What this session has uploaded: where the files are, and the addition of those listed at the moment."""
@@ -48,8 +52,9 @@ def upload(home: Home) -> Ready:
         _read(home, state, files)
     if state.error is not None:
         problem(state.error)
-    _shown(home, state.ticket)
-    return lambda: _ready(home, state.ticket, state.error or "No documents are uploaded yet.")
+    shown = _shown(home, state.ticket) or state.error
+    nothing = state.error or "No documents are uploaded yet."
+    return lambda: _once(shown, lambda: _ready(home, state.ticket, nothing))
 
 
 def _files_changed() -> None:
@@ -94,8 +99,8 @@ def path(home: Home) -> Ready:
             _read_path(home, given or "", tickets)
         except RLMScopeError as error:
             problem(error)
-    _shown(home, tickets.get(given or ""))
-    return lambda: _path_ready(home, given or "", tickets)
+    shown = _shown(home, tickets.get(given or ""))
+    return lambda: _once(shown, lambda: _path_ready(home, given or "", tickets))
 
 
 def _read_path(home: Home, given: str, tickets: dict[str, str]) -> None:
@@ -117,19 +122,32 @@ def _path_ready(home: Home, given: str, tickets: dict[str, str]) -> Corpus:
         raise
 
 
-def _shown(home: Home, ticket: str | None) -> None:
-    """How the reading goes, and what came of it."""
+def _shown(home: Home, ticket: str | None) -> str | None:
+    """How the reading goes, and what came of it; gives the complaint that is shown, if one is."""
     state = addition_view.bar(home, ticket) if ticket else None
     if state is None or state.state == "working":
-        return
+        return None
     if state.corpus_id is None:
-        if not st.session_state.get(WAITS):  # else the start that waited says it
-            problem(state.error or addition_view.CANCELLED)
-        return
+        if st.session_state.get(WAITS):  # the start that waited says it
+            return None
+        problem(words := addition_view.why(home, state))
+        return words
     try:
         card(home, stored.load(home, state.corpus_id))
     except InputError as error:
         problem(error)
+        return str(error)
+    return None
+
+
+def _once(shown: str | None, ready: Ready) -> Corpus:
+    """The corpus; a complaint that stands on the page already is not to be shown again."""
+    try:
+        return ready()
+    except InputError as error:
+        if str(error) == shown:
+            raise AlreadySaid(shown) from None
+        raise
 
 
 def _ready(home: Home, ticket: str | None, nothing: str) -> Corpus:

@@ -31,7 +31,7 @@ from ui.visible import block
 from ui.web import launch, outcome
 from ui.web.addition_view import StillReading
 from ui.web.corpus_choice import QUESTION_KEY
-from ui.web.new_documents import WAITS, Ready
+from ui.web.new_documents import WAITS, AlreadySaid, Ready
 from ui.web.notices import note, problem
 
 _SAME_CLICK: Final = 3.0  # seconds in which the same order, started again, is a double click
@@ -221,6 +221,8 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
             reading = True
             with fields.slots[name].container():
                 note(error)
+        except AlreadySaid:
+            good = False
         except InputError as error:
             good = False
             _complain(fields, name, error)

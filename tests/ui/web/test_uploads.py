@@ -145,8 +145,12 @@ def test_ten_files_with_two_bad_ones(page: AppTest, home: Home) -> None:
 
 
 def test_nothing_to_read_is_one_sentence(page: AppTest, home: Home) -> None:
-    (sentence,) = problems(upload(page, ("empty.txt", b"")))
-    assert sentence.startswith("There is no document to read in ") and corpora(home) == []
+    upload(page, ("empty.txt", b""))
+    sentence = "There is no document to read in empty.txt: an empty file: nothing to read."
+    assert problems(page) == [sentence] and corpora(home) == []
+    page.text_area(key="ask-question").set_value("Which?")
+    page.button(key="ask-start").click().run()
+    assert problems(page) == [sentence]  # not a second time below the first
 
 
 def test_hostile_names_stay_in_the_folder_and_in_plain_elements(page: AppTest, home: Home) -> None:
