@@ -36,6 +36,8 @@ def add(state: State, paths: tuple[str, ...], name: str | None, encoding: str | 
     from ui.adding import add_corpus
     from ui.corpora import facts
 
+    if not all(paths):  # as of a variable that is not set; Path makes it the current folder
+        raise InputError("an empty text names no file or folder")
     home = state.home
     found = add_corpus(home, [Path(path) for path in paths], name=name, encoding=encoding)
     document = facts(found)
@@ -95,7 +97,7 @@ def _listed(home: Home, info: CorpusInfo) -> dict[str, Any]:
 @shared_options
 @click.pass_obj
 def show(state: State, corpus_id: str, limit: int | None) -> None:
-    """Show what is in a corpus: every document, and every file that could not be read."""
+    """Show every document of a corpus, and what was left out."""
     from rlm_core.corpus import Corpus
     from ui import corpora
 

@@ -94,6 +94,7 @@ def test_an_encoding_is_taken_at_its_word(call: Callable[..., Any], docs: Path, 
         (["docs", "--encoding", "klingon"], "there is no text encoding 'klingon'"),
         (["docs", "--name", " "], "the name of a corpus"),
         ([], "Missing argument 'PATH...'"),
+        ([""], "an empty text names no file or folder"),
     ],
 )
 def test_what_cannot_be_added_is_one_sentence(
