@@ -99,7 +99,9 @@ def placed(document: Document, folder: Path) -> Document:
 
 def checked_name(name: str) -> str:
     """A name for a corpus in one printable line. Raises `CorpusError` when it is empty or too long."""
-    if not name.strip() or len(name) > _MOST_NAME_CHARS:
+    if not name.strip():
+        raise CorpusError("the name of a corpus is empty or blank: give it one that can be seen")
+    if len(name) > _MOST_NAME_CHARS:
         raise CorpusError(f"the name of a corpus has 1 to {_MOST_NAME_CHARS} characters, not {len(name):,}")
     return printable(name.strip())
 

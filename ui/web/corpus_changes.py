@@ -14,6 +14,7 @@ from traces.reading import RunSummary
 from ui import corpora
 from ui.figures import counted
 from ui.web.corpora_list import SAID
+from ui.web.notices import sentence
 
 _ASKED: Final = "corpus-remove"  # in the session: the corpus whose removal is to be confirmed
 _NAMED: Final = 5  # runs
@@ -22,6 +23,7 @@ _NAMED: Final = 5  # runs
 def rename(home: Home, corpus: Corpus) -> None:
     """The field for another name."""
     key = f"corpus-name-{corpus.corpus_id}"
+    st.session_state.setdefault(key, corpus.name)
     st.text_input("New name", key=key, on_change="ignore")
     st.button("Save", key="corpus-rename", on_click=_renamed, args=(home, corpus.corpus_id, key))
 
@@ -30,7 +32,7 @@ def _renamed(home: Home, corpus_id: str, key: str) -> None:
     try:
         Corpus.rename(home.corpora, corpus_id, st.session_state[key])
     except RLMScopeError as error:
-        st.session_state[SAID] = [("Problem", "red", error)]
+        st.session_state[SAID] = [("Problem", "red", sentence(error))]
 
 
 def remove_button(corpus_id: str) -> None:
@@ -72,7 +74,7 @@ def _remove(home: Home, corpus_id: str, runs: Sequence[RunSummary]) -> None:
     try:
         corpora.remove(home, corpus_id, runs)
     except RLMScopeError as error:
-        st.session_state[SAID] = [("Problem", "red", error)]
+        st.session_state[SAID] = [("Problem", "red", sentence(error))]
         return
     st.session_state[SAID] = [("Removed", "green", corpus_id)]
     st.query_params.clear()

@@ -113,8 +113,8 @@ def _documents(corpus: Corpus) -> None:
             )  # fmt: skip
             remarked = st.toggle("Only with remarks", key=f"documents-remarked-{corpus.corpus_id}")
         found = matching(corpus.documents, words or "", only_remarked=remarked)
-        if len(found) < len(corpus.documents):
-            st.caption(f"{len(found):,} of {counted(len(corpus.documents), 'document')}")
+        every = counted(len(corpus.documents), "document")
+        st.caption(every if len(found) == len(corpus.documents) else f"{len(found):,} of {every}")
         if found:
             listing(
                 found, _document_rows, key="documents-table", alt="Documents of the corpus",

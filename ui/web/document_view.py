@@ -31,6 +31,9 @@ def choose(corpus_id: str, number: int) -> None:
 def chosen(corpus: Corpus) -> int:
     """The number of the document to show, as in code: the chosen one, else the one that the address names."""
     asked = _asked(_DOCUMENT, 0, len(corpus.documents) - 1)
+    given = st.query_params.get(_DOCUMENT, str(asked))
+    if _key(corpus.corpus_id) not in st.session_state and given != str(asked):
+        note(f"there is no document {given} in this corpus; this is document {asked:,}")
     number: int = st.session_state.setdefault(_key(corpus.corpus_id), asked)
     return number
 

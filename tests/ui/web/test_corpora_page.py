@@ -219,7 +219,13 @@ def test_a_corpus_gets_another_name(mixed: Corpus) -> None:
     page.text_input(key=f"corpus-name-{mixed.corpus_id}").set_value(" ")
     page.button(key="corpus-rename").click().run()
     (sentence,) = problems(page)
-    assert "name of a corpus" in sentence and "Letters" in texts(page)
+    assert sentence.startswith("The name of a corpus is empty") and "Letters" in texts(page)
+
+
+def test_an_address_of_a_document_that_is_not_there_says_so(mixed: Corpus) -> None:
+    words = "There is no document 99 in this corpus; this is document 1."
+    assert words in texts(opened(mixed, document="99"))
+    assert words not in texts(opened(mixed, document="1"))
 
 
 def test_removing_asks_and_names_the_runs(mixed: Corpus, home: Home) -> None:
