@@ -42,9 +42,8 @@ class Home:
             for folder in (self.root, self.spool, self.corpora):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(
-                f"The home folder {self.root} cannot be used: {error.strerror or error}."
-            ) from error
+            why = "it is a file" if self.root.is_file() else error.strerror or error
+            raise InputError(f"The home folder {self.root} cannot be used: {why}.") from error
 
     @property
     def store(self) -> Path:

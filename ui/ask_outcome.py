@@ -74,8 +74,9 @@ class Outcome:
     def failure(self) -> str:
         """Why there is no answer, as one sentence."""
         answer = self.answer
-        what = "the run was cancelled" if answer.stop_reason == "cancelled" else "the run gave no answer"
-        return f"{what}: {answer.error or f'it stopped with {answer.stop_reason}'}"
+        if answer.stop_reason == "cancelled":
+            return "the run was cancelled" + (f": {answer.error}" if answer.error else "")
+        return f"the run gave no answer: {answer.error or f'it stopped with {answer.stop_reason}'}"
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `rlmscope ask`."""
@@ -120,7 +121,8 @@ class Outcome:
     def _marks(self) -> Iterator[str]:
         answer = self.answer
         if answer.confidence is not None or answer.note:
-            note = f": {answer.note}" if answer.note else ""
+            stated = f"{answer.confidence} confidence: "  # what a note may begin with too
+            note = f": {answer.note.removeprefix(stated)}" if answer.note else ""
             yield line(f"confidence {answer.confidence or 'not stated'}{note}")
         if answer.forced:
             yield f"forced: a limit was reached ({answer.stop_reason}), the root gave its best answer"

@@ -68,7 +68,7 @@ def _trust(run: RunSummary, remarked: Remarks, error: str | None) -> None:
     """Why the run stopped, and everything that speaks for or against its answer."""
     st.text(stopped(run) + (_FORCED if run.forced else ""))
     if remarked.confidence == "low":
-        said("low confidence", "orange", remarked.note or _LOW)
+        said("low confidence", "orange", (remarked.note or _LOW).removeprefix("low confidence: "))
     elif remarked.confidence or remarked.note:
         plain.text(f"confidence {remarked.confidence or 'not stated'}: {remarked.note or 'no reason given'}")
     if remarked.mark:
