@@ -30,7 +30,7 @@ MEANING: Final[dict[Level, str]] = {
     "own scratch folder",
 }
 IN_SHORT: Final[dict[Level, str]] = {
-    "none": "nothing is kept from generated code",
+    "none": "code is not locked in",
     "weak": "no network, but files are open",
     "standard": "no network, no files of yours",
     "strict": "no network, nothing of yours is visible",

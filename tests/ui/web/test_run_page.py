@@ -35,7 +35,11 @@ def test_the_head_says_what_came_out_and_what_it_took(home: Home) -> None:
     assert {"Which documents mention a refund?", "Seventeen documents."} <= set(texts(page))
     assert "The root model gave its answer." in [caption.value for caption in page.caption]
     head = facts(page)
-    assert (head["Root model"], head["Sub-model"], head["Sandbox"]) == ("test/root", "test/sub", "none")
+    assert (head["Root model"], head["Sub-model"], head["Sandbox"]) == (
+        "test/root",
+        "test/sub",
+        "none (code is not locked in)",
+    )
     assert (head["Iterations"], head["Sub-calls"]) == ("1", "97 (1 failed)")
     assert head["Tokens"] == "12,420 in, 924 out"
     assert head["Cost"] == "at least $0.016332 (root $0.0123, sub at least $0.004032)"
