@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ui.common import State, print_json, say, shared_options
 from ui.figures import counted
+
+if TYPE_CHECKING:
+    from traces.reading import RunView
 
 RUNS_SHOWN: Final = 30  # by default, of a list for people; JSON is never cut
 
@@ -38,14 +41,21 @@ def runs(state: State, limit: int | None) -> None:
 @click.command()
 @click.argument("run")
 @click.option("--all", "everything", is_flag=True, help="Fold nothing, cut nothing, show attempts.")
+@click.option("--find", "text", metavar="TEXT", help="Only spans in whose texts, names or facts TEXT stands.")
 @shared_options
 @click.pass_obj
-def show(state: State, run: str, everything: bool) -> None:
+def show(state: State, run: str, everything: bool, text: str | None) -> None:
     """Show the recursion tree of a run, also of one that is still running."""
     from traces.reading import load_run, resolve_run
 
+    if text is not None and not text:
+        raise click.BadParameter("an empty text stands everywhere", param_hint="'--find'")
+
     home = state.home
     view = load_run(home, resolve_run(home, run, warn=say), warn=say)
+    if text is not None:
+        _show_found(state, view, text)
+        return
     if state.as_json:
         spans = [span.to_json() for span in view.spans]
         print_json({"run": view.summary.to_json(), "live": view.live, "spans": spans})
@@ -53,6 +63,19 @@ def show(state: State, run: str, everything: bool) -> None:
     from ui.render import show_run
 
     click.echo("\n".join(show_run(view, everything=everything)))
+
+
+def _show_found(state: State, view: RunView, text: str) -> None:
+    from traces.find import find_text
+
+    found = find_text(view, text)
+    if state.as_json:
+        spans = [{**span.to_json(), "found_in": places} for span, places in found]
+        print_json({"run": view.summary.to_json(), "live": view.live, "spans": spans})
+        return
+    from ui.render import show_found
+
+    click.echo("\n".join(show_found(view, found)))
 
 
 @click.command()

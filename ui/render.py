@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ui.figures import counted, duration, money, tokens
-from ui.tree import tree_lines
+from ui.tree import describe_span, tree_lines
 from ui.visible import fit, line
 
 if TYPE_CHECKING:
-    from traces.reading import RunSummary, RunView
+    from traces.reading import RunSummary, RunView, SpanRow
 
 _COLOURS: Final = {
     "error": "red",
@@ -128,6 +128,16 @@ def show_run(view: RunView, *, everything: bool) -> Iterable[str]:
     for row in tree_lines(view, everything=everything):
         text = row.text if everything else fit(row.text, max(width - len(row.branch), 20))
         yield row.branch + coloured(text, row.status)
+
+
+def show_found(view: RunView, found: Sequence[tuple[SpanRow, Sequence[str]]]) -> Iterable[str]:
+    """Header, and for each span in which a text was found one line: where in it, and which span it is."""
+    yield from run_header(view.summary, live=view.live)
+    yield ""
+    for span, places in found:
+        told = coloured(fit(describe_span(span), terminal_width()), span.status)
+        yield from (told, f"    in {line(', '.join(places))}")
+    yield f"found in {counted(len(found), 'span')} of {len(view.spans):,}"
 
 
 def _cut(text: str) -> str:

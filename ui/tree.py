@@ -115,6 +115,16 @@ def describe(node: Node, *, attempts: int = 0) -> str:
     return " · ".join(parts)
 
 
+def describe_span(span: SpanRow) -> str:
+    """A span by itself on one line, safe to print."""
+    parts = [
+        f"{_title(span)} {_short(span)}",
+        problem(span),
+        f"“{line(span.preview)}”" if span.preview else None,
+    ]
+    return " · ".join(part for part in parts if part)
+
+
 def _short(span: SpanRow) -> str:
     return f"[{line(span.span_id[:ID_CHARS])}]"
 

@@ -279,3 +279,25 @@ def test_a_damaged_record_is_called_incomplete(
     assert call("runs", "--json").json[0]["complete"] is False
     assert "trace incomplete: " in call("show", RUN).out
     assert "incomplete" in call("runs").out
+
+
+def test_show_finds_a_text(
+    call: Callable[..., Any], written: Callable[..., Any], script: Any, sub_call: Any
+) -> None:
+    calls = [
+        sub_call(prompt="a haystack"),
+        sub_call(prompt="x " * 500 + "a NEEDLE"),
+        sub_call(response="needle\x1b[2J"),
+    ]
+    written(RUN, script(calls=calls))
+    found = call("show", RUN, "--find", "needle", "--json").json
+    assert [(s["kind"], s["call_index"], s["found_in"]) for s in found["spans"]] == [
+        ("sub_call", 1, ["prompt"]),
+        ("sub_call", 2, ["response"]),
+    ]
+    assert found["run"]["run_id"] == RUN
+    out = call("show", RUN, "--find", "Needle").out
+    assert "found in 2 spans of" in out and "    in prompt\n" in out and "\x1b" not in out
+    assert "a haystack" not in out.split("\n\n")[1]
+    assert "found in 0 spans of" in call("show", RUN, "--find", "nowhere").out
+    assert call("show", RUN, "--find", "").code == 2
