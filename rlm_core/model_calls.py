@@ -84,7 +84,8 @@ class ModelCalls:
             facts: Facts = {sc.ATTEMPT: index, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
             async with state.attempts:  # reserve only what can leave now: the overshoot is what is in flight
                 await before(index)
-                reservation, used = self._reservation(request), _Used(Amount(), None)
+                reservation = self._reservation(request)
+                used = _Used(reservation)
                 await state.ledger.reserve(reservation, claim)
                 try:
                     return await self._attempt(request, span, facts, spent, used)
@@ -156,11 +157,7 @@ class ModelCalls:
         price = self._state.prices.price(request.model, usage)
         span.set({**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
         spent.add(usage, price)
-        tokens = (usage.input or 0) + (usage.output or 0)
-        used.amount, used.output = (
-            Amount(tokens, price.usd or Decimal(0), price.usd is not None),
-            usage.output,
-        )
+        used.take(usage, price)
         return price
 
     def _record(
@@ -203,10 +200,21 @@ class ModelCalls:
 
 @dataclass(slots=True)
 class _Used:
-    """What the ledger is told of an attempt."""
+    """What the ledger is told of an attempt: nothing, until something was billed."""
 
-    amount: Amount
-    output: int | None
+    reserved: Amount
+    amount: Amount = field(default_factory=Amount)
+    output: int | None = None
+
+    def take(self, usage: Usage, price: pricing.Price) -> None:
+        """Take what was billed. Of usage or a cost that is unknown the reservation counts: a server that
+        reports none must not make a limit void.
+        """
+        tokens, usd = (usage.input or 0) + (usage.output or 0), price.usd
+        if usage.input is None or usage.output is None:
+            tokens = max(tokens, self.reserved.tokens)
+        self.amount = Amount(tokens, self.reserved.usd if usd is None else usd, usd is not None)
+        self.output = usage.output
 
 
 def _no_answer(completion: Completion) -> ModelError | None:
