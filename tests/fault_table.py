@@ -6,9 +6,13 @@ Numbers are those of the survey of engines that the design rests on (its faults 
 
 from __future__ import annotations
 
-REQUIRED = (1, 2, 3, 4, 6, 7, 8, 10, 13, 14, 18, 20, 21, 22, 23, 24, 26, 28, 29, 30, 34, 36, 38, 41, 44)
+REQUIRED = (
+    *(1, 2, 3, 4, 6, 7, 8, 9, 10, 13, 14, 18, 20, 21, 22, 23, 24, 26, 28, 29),
+    *(30, 33, 34, 36, 37, 38, 41, 44),
+)
 
 _FAULTS = "tests/rlm_core/test_faults_of_others.py::"
+_BUDGETS = "tests/end_to_end/test_budgets.py::"
 
 TESTS: dict[int, tuple[str, ...]] = {
     1: (_FAULTS + "test_two_runs_in_threads_do_not_share_a_working_directory",),
@@ -18,6 +22,7 @@ TESTS: dict[int, tuple[str, ...]] = {
     6: (_FAULTS + "test_a_paid_answer_survives_an_exception_in_its_cell",),
     7: (_FAULTS + "test_invented_output_and_an_answer_in_prose_are_ignored",),
     8: (_FAULTS + "test_final_takes_the_value_not_the_name",),
+    9: (_BUDGETS + "test_three_children_share_one_budget",),
     10: (_FAULTS + "test_a_prompt_beyond_the_models_window_is_a_typed_error",),
     13: (_FAULTS + "test_a_refused_answer_is_not_taken_over_by_a_later_cell",),
     14: (_FAULTS + "test_overwritten_repl_names_come_back",),
@@ -37,8 +42,13 @@ TESTS: dict[int, tuple[str, ...]] = {
         _FAULTS + "test_generated_code_cannot_choose_the_server_or_the_key",
         _FAULTS + "test_generated_code_cannot_choose_a_foreign_model",
     ),
+    33: (_BUDGETS + "test_what_a_failed_child_used_is_counted_and_gone_from_the_budget",),
     34: (_FAULTS + "test_a_run_that_hits_its_limit_is_not_recorded_as_completed",),
     36: (_FAULTS + "test_printing_the_whole_context_reaches_neither_the_root_nor_the_record_in_full",),
+    37: (
+        _BUDGETS + "test_a_call_is_reserved_for_before_it_leaves",
+        _BUDGETS + "test_what_is_in_flight_when_the_budget_ends_is_all_that_exceeds_it",
+    ),
     38: (_FAULTS + "test_an_empty_reply_cut_by_length_is_an_error_not_an_empty_text",),
     41: ("tests/rlm_core/test_sandbox.py::test_generated_code_finds_no_key_and_opens_no_socket",),
     44: (
