@@ -216,6 +216,8 @@ class CellRuns:
         self._values.clear()
         for _, _, before in self._history:
             _take_values(self._values, before)
+        if last_words := self.environment.native_output:
+            span.text(sc.NATIVE_OUTPUT, last_words)
         span.event(sc.EV_WORKER_DIED, {"cause": death.cause, "message": str(death)})
         self.state.notices.append(f"the worker was lost in cell {scope.number} and rebuilt: {death}")
         differences = await self._rebuild()

@@ -30,6 +30,7 @@ from rlm_core.worker_watch import Watch
 START_SECONDS: Final = 60.0
 MAX_OPEN_CALLS: Final = 2_000  # of one cell at the same time; threads of a cell may call in parallel
 _NATIVE_CAP: Final = 64_000
+_LAST_WORDS_SECONDS: Final = 0.5
 _DOCUMENTS_PER_FRAME: Final = 500  # paths may have 4,096 bytes
 _REPLY_FILL: Final = frames.MAX_FRAME // 2
 
@@ -123,9 +124,13 @@ class Environment:
         """The number of the worker's own process on this side; None while there is none."""
         return self._worker.pid if self._worker is not None else None
 
+    @property
+    def native_output(self) -> str:
+        """What C code printed since the last report (its first part), also when the worker died after it."""
+        return self._native.decode("utf-8", "replace")
+
     async def run_cell(self, number: int, code: str, host: Host) -> CellReport:
         """Run one cell to its end; raises `WorkerDied` when the worker does not come back from it."""
-        self._native.clear()
         await self._end_idle()
         self._watch = self._new_watch()
         guard = asyncio.create_task(self._watch.guard())
@@ -154,7 +159,8 @@ class Environment:
             raise self._failure
         report.cpu_seconds, report.wall_seconds = self._watch.cpu_seconds, self._watch.active_seconds
         report.interrupted_by = self._watch.reason
-        report.native_output = self._native.decode("utf-8", "replace")
+        report.native_output = self.native_output
+        self._native.clear()
         return report
 
     def _new_watch(self, cpu_before: float | None = None) -> Watch:
@@ -319,6 +325,8 @@ class Environment:
         assert self._worker is not None
         self._kill()
         code = await self._worker.wait()
+        if self._drain is not None:  # its last words; a program it left behind may keep the pipe open
+            await asyncio.wait([self._drain], timeout=_LAST_WORDS_SECONDS)
         if code < 0:
             known = {number.value: number.name for number in signal.Signals}
             return f"the worker process was ended by signal {known.get(-code, -code)}"

@@ -52,7 +52,7 @@ CODES = (
     # 2: reads what came before, changes one value, then fails
     "count = len(found)\nfirst = first.upper()\n1 / 0",
     # 3: pays for an answer, then its worker dies
-    "gone = llm_query('paid once')\nimport os\nos._exit(7)",
+    "gone = llm_query('paid once')\nimport os\nsent = os.write(2, b'last words')\nos._exit(7)",
     # 4: asks the same again: the answer is in the record
     "again = llm_query('paid once')",
     # 5: a child run over a text of its own
@@ -251,6 +251,7 @@ ITEMS: dict[str, tuple[Look, object]] = {
         {"kept_chars": 200_000, "shown_chars": 400, "of": "head and tail, half each"},
     ),
     "cell: output of C code": (lambda r: r.of("cell")["native_output"], "from below"),
+    "cell: last words of a lost worker": (lambda r: r.of("cell", 3)["native_output"], "last words"),
     "cell: exception": (
         lambda r: [r.of("cell", 2)["exception"].splitlines()[-1], r.of("cell", 2)["facts"]["exception.type"]],
         ["ZeroDivisionError: division by zero", "ZeroDivisionError"],
@@ -277,7 +278,7 @@ ITEMS: dict[str, tuple[Look, object]] = {
         lambda r: r.of("cell", 7)["values_read"],
         lambda r: {"count": value_hash(r, 2, "count")},
     ),
-    "cell: what a lost worker took along": (lambda r: r.of("cell", 3)["names_lost"], ["gone", "os"]),
+    "cell: what a lost worker took along": (lambda r: r.of("cell", 3)["names_lost"], ["gone", "os", "sent"]),
     "cell: which worker": (
         lambda r: [r.of("cell", n)["facts"]["worker.generation"] for n in (3, 4)],
         [0, 1],
