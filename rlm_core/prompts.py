@@ -26,8 +26,8 @@ cell per turn between ```repl and ```, then stop; you are shown what it printed 
 middle).
 In the REPL:
 context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name \
-(a huge one acts like a str). Both have .search(regex), .lines(), .chunks(n, overlap), .top(query, k) for the \
-best passages, and .tables (CSV, XLSX, JSON as DataFrames by name).
+(a huge one acts like a str). Both have .search(regex), .lines(), .chunks(n, overlap), .top(query, k) for \
+the best passages, and .tables (CSV, XLSX, JSON as DataFrames by name).
 llm_query(prompt, snippet="") -> str: the sub-model sees only prompt and snippet (up to 100,000 characters).
 llm_batch(prompts, snippets=None) -> list: many in parallel, in order; prefer it to loops.
 rlm_query(prompt, context=None): a child run with a REPL of its own.

@@ -184,6 +184,7 @@ class RLM:
                     run_id or _new_run_id(), recorder or self._recorder_factory(), Path(scratch)
                 )
                 state.watcher = watcher
+                state.sources.question = question
                 outcome = await Orchestrator(state, corpus, question, facts=self._run_facts()).run()
                 return _answer(state, outcome, time.monotonic() - began)
         finally:

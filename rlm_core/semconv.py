@@ -138,7 +138,8 @@ RESPONSE_NORM_HASH: Final = "rlm.hash.response_normalised"
 #: prompt; `places` says of each, in words, which page, slide or sheet it is (null: the document has none).
 #: how = "reference": every passage that is known was given as a place, such as a slice. "located": passages
 #: of text that code built were found, byte for byte; what was given as a place is among the ranges too.
-#: "none": not verbatim; no passage of the corpus that is long enough stands in it word for word.
+#: "none": not verbatim; no passage of the corpus that is long enough stands in it word for word. What only
+#: repeats words of the run's question is no passage.
 #: "not_searched": unknown. `also` counts for each range of "located" the other places at which the same text
 #: stands (a lower bound in the thousands; 0 for what was given as a place), `left_out` the ranges that are
 #: not listed; `why` is a clause that says why text of the prompt was not searched, also beside "reference".

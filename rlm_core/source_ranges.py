@@ -131,6 +131,9 @@ class SourceRanges:
     """The searches of one run and its children. Used from the engine's event loop."""
 
     def __init__(self, recorder: Recorder) -> None:
+        self.question = (
+            ""  # of the run: its own words come from whoever asked, also where a document has them
+        )
         self._recorder = recorder
         self._looked: WeakKeyDictionary[Corpus, deque[Window]] = WeakKeyDictionary()
         self._waiting: deque[_Search] = deque()
@@ -208,12 +211,17 @@ class SourceRanges:
                 found.append([])
                 try:
                     if isinstance(part, str):
-                        found[-1] = corpus.find(part)
+                        found[-1] = self._of_the_corpus(part, corpus.find(part))
                 except NotSearched as reason:
                     why = str(reason)
             return prompt.outcome(found, None if any(found) else why)
         except Exception as error:
             return prompt.unsearched(f"the search failed ({type(error).__name__})")
+
+    def _of_the_corpus(self, text: str, found: list[Found]) -> list[Found]:
+        """The passages without those that only repeat words of the question, which prompts are full of."""
+        asked, data = self.question.encode("utf-8", "surrogatepass"), text.encode("utf-8", "surrogatepass")
+        return [item for item in found if data[item.at :][: item.end - item.start].strip() not in asked]
 
     def _search_of(self, corpus: Corpus) -> CorpusSearch:
         """The search of a corpus. Those that were not used for long are given up when they hold too much."""

@@ -151,7 +151,9 @@ class Recorded:
     home: Home
     run_id: str = "20260101T000000-0000000a"
 
-    def play(self, *replies: Any, corpus: Any, sub: Any = lambda _: "ok", **limits: Any) -> Any:
+    def play(
+        self, *replies: Any, corpus: Any, sub: Any = lambda _: "ok", question: str = "what?", **limits: Any
+    ) -> Any:
         """Run cells (or what a callable does before it gives one), the last of which ends the run.
 
         Returns the recorded run.
@@ -159,7 +161,7 @@ class Recorded:
         script = Script([reply if callable(reply) else cell(reply) for reply in replies], sub)
         with open_recording(self.home, self.run_id, {}) as recording:
             options = {"recorder": recording.recorder, "run_id": self.run_id, "sandbox": "none"}
-            answer = run(script, corpus, limits=Limits(**limits), **options)
+            answer = run(script, corpus, question=question, limits=Limits(**limits), **options)
         assert answer.stop_reason == "final" and recording.problems == 0, answer
         return load_run(self.home, self.run_id)
 
@@ -453,3 +455,15 @@ def test_indexes_of_child_runs_are_given_up_when_they_hold_too_much(
 
     asyncio.run(search_all())
     assert most == 2
+
+
+QUESTION = "How many containers were handled in all of March?"
+
+
+def test_words_of_the_question_are_not_passages_although_a_document_has_them(recorded: Recorded) -> None:
+    documents = {"faq.txt": f"Somebody asked: {QUESTION} Nobody knew.\n", "report.txt": f"{QUAY}\n"}
+    asks = f"r = llm_query({QUESTION!r} + ' ' + context['report.txt'].splitlines()[0])"
+    again = f"s = llm_query({QUESTION!r})"
+    view = recorded.play(asks, again, "FINAL(1)", corpus=documents, question=QUESTION)
+    assert passages(view, documents.values()) == [[QUAY], []]
+    assert [value["how"] for value in sources(view)] == ["located", "none"]
