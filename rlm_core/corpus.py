@@ -114,6 +114,23 @@ class Corpus:
         """Names of documents whose files are gone or look different (size or time; they are not read)."""
         return [document.name for document in self.documents if not self._looks_the_same(document)]
 
+    def check(self) -> None:
+        """Make sure that every text is still the one that was added; only what looks different is read.
+
+        Raises `CorpusError` with the first file that is gone or has changed, and how many there are.
+        """
+        suspects = [document for document in self.documents if not self._looks_the_same(document)]
+        wrong = []
+        for document in suspects:
+            try:
+                with self._open(document):
+                    pass
+            except CorpusError as error:
+                wrong.append(str(error))
+        if wrong:
+            others = f" ({len(wrong) - 1:,} more changed too)" if len(wrong) > 1 else ""
+            raise CorpusError(f"{wrong[0]}{others}")
+
     def _looks_the_same(self, document: Document) -> bool:
         try:
             status = os.stat(document.path)

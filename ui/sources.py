@@ -23,7 +23,8 @@ def open_corpus(home: Home, sources: Sequence[str]) -> Corpus:
     """The corpus of some files and folders, or the one that an id, a prefix of one, or a name stands for.
 
     What exists as a path is a path; that a corpus has that name too is said. Raises CorpusError when a source
-    is neither, when a name or prefix stands for several corpora, or when corpora and paths are mixed.
+    is neither, when a name or prefix stands for several corpora, when a file of the corpus has changed, or
+    when corpora and paths are mixed.
     """
     from rlm_core.corpus import Corpus
     from ui.adding import add_corpus
@@ -36,7 +37,9 @@ def open_corpus(home: Home, sources: Sequence[str]) -> Corpus:
             say(f"{sources[0]} is read as the path of that name; for the corpus give its id, {namesake}")
         return corpus
     if len(sources) == 1:
-        return Corpus.load(home.corpora, _corpus_id(home, sources[0]))
+        corpus = Corpus.load(home.corpora, _corpus_id(home, sources[0]))
+        corpus.check()
+        return corpus
     names = ", ".join(repr(name) for name in missing)
     raise CorpusError(f"no such file or folder: {names} (a corpus can be given only alone)")
 

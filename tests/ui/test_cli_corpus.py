@@ -261,6 +261,18 @@ def test_ask_says_why_a_name_is_no_corpus(call: Callable[..., Any], docs: Path) 
     assert "'thrice' is no file or folder here" in call("ask", "q", "thrice").err
 
 
+def test_no_run_starts_over_files_that_have_changed(call: Callable[..., Any], docs: Path) -> None:
+    call("corpus", "add", str(docs))
+    os.utime(docs / "one.txt", ns=(1, 1))  # only the time: the contents are compared
+    assert call("ask", "How many documents mention refund?", "docs", "--json").code == 0
+    (docs / "one.txt").write_text("another text\n")
+    (docs / "two.md").unlink()
+    asked = call("ask", "How many documents mention refund?", "docs")
+    assert asked.code == 2
+    assert "one.txt has changed since it was added" in asked.err and "(1 more changed too)" in asked.err
+    assert len(call("runs", "--json").json) == 1
+
+
 # -- hostile names
 
 

@@ -55,7 +55,7 @@ def start_run(home: Home, order: Order, ticket: str) -> str:
 
     files = StartFiles(home, ticket)
     prepare(checked(order, ticket), home, os.environ)
-    Corpus.load(home.corpora, order.corpus_id)
+    Corpus.load(home.corpora, order.corpus_id).check()
     lock = FileLock(files.lock)
     try:
         files.request.parent.mkdir(mode=0o700, exist_ok=True)
