@@ -351,6 +351,12 @@ def test_formulas_without_a_stored_result_are_told(tmp_path: Path) -> None:
     )
 
 
+def test_a_sheet_that_is_mostly_empty_rows_is_told(tmp_path: Path) -> None:
+    rows = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1500"><c r="B1500"><v>2</v></c></row>'
+    out = read(workbook(tmp_path / "a.xlsx", rows))
+    assert out.remarks[-1] == "sheet S: 1,498 of its 1,500 rows are empty"
+
+
 @pytest.mark.parametrize(
     ("rows", "header"),
     [

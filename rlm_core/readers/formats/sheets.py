@@ -22,6 +22,7 @@ _HEADER_ROWS: Final = 10  # the header is one of the first rows with anything in
 _SAMPLE: Final = 50
 _MOST_NAMED: Final = 3  # sheets in the line on a workbook of which nothing is read
 _BATCH: Final = 1_000
+_EMPTY_ROWS: Final = 1_000  # remarked when most of a sheet is that: something stands far out by mistake
 _YEARS: Final = range(1900, 2101)
 Cell = Any  # what calamine gives: str, float, int, bool, date, datetime, time, timedelta
 
@@ -116,7 +117,9 @@ def _sheet(name: str, table: Any, facts: Facts, out: Output) -> None:
         if at:
             out.remark(f"sheet {name}: row {first + at + 1} is taken as the header")
     kinds: list[set[str]] = [set() for _ in names]
-    for row in itertools.islice(_rows(table), start, None):
+    number = empty = 0
+    for number, row in enumerate(itertools.islice(_rows(table), start, None), 1):
+        empty += not any(_filled(row))
         for seen, cell in zip(kinds, row, strict=False):
             seen.add(kind_of(cell))
     columns = {column: common_kind(seen) for column, seen in zip(names, kinds, strict=True)}
@@ -127,6 +130,8 @@ def _sheet(name: str, table: Any, facts: Facts, out: Output) -> None:
         out.write(
             csv_lines([_written(c, k) for c, k in zip(r, columns.values(), strict=False)] for r in batch)
         )
+    if empty > _EMPTY_ROWS and empty * 2 > number:
+        out.remark(f"sheet {name}: {empty:,} of its {number:,} rows are empty")
     for remark in facts.remarks():
         out.remark(f"sheet {name}: {remark}")
 
