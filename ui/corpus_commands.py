@@ -116,6 +116,24 @@ def show(state: State, corpus_id: str, limit: int | None) -> None:
 
 @corpus.command()
 @click.argument("corpus_id", metavar="ID")
+@click.argument("name")
+@shared_options
+@click.pass_obj
+def rename(state: State, corpus_id: str, name: str) -> None:
+    """Give a corpus another name; its id stays."""
+    from rlm_core.corpus import Corpus
+
+    found_id = Corpus.find(state.home.corpora, corpus_id)
+    Corpus.rename(state.home.corpora, found_id, name)
+    document = _facts_of(state.home, found_id)
+    if state.as_json:
+        print_json(document)
+        return
+    click.echo(f"corpus {found_id} is called {document['name']} now")
+
+
+@corpus.command()
+@click.argument("corpus_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @shared_options
 @click.pass_obj

@@ -190,6 +190,18 @@ def test_nothing_is_wider_than_the_terminal(
 # -- remove
 
 
+def test_rename_changes_the_name_only(call: Callable[..., Any], docs: Path) -> None:
+    added = call("corpus", "add", str(docs), "--json").json
+    renamed = call("corpus", "rename", added["corpus_id"][:6], "Papers", "--json").json
+    assert (renamed["name"], renamed["corpus_id"]) == ("Papers", added["corpus_id"])
+    assert (
+        call("corpus", "rename", "Papers", "Files").out
+        == f"corpus {added['corpus_id']} is called Files now\n"
+    )
+    assert call("corpus", "show", "Files", "--json").json["documents"] == added["documents"]
+    assert call("corpus", "rename", "Papers", "x").code == call("corpus", "rename", "Files", "").code == 2
+
+
 def test_remove_asks_nobody_where_nobody_is(call: Callable[..., Any], docs: Path, home: Home) -> None:
     corpus_id = call("corpus", "add", str(docs), "--json").json["corpus_id"]
     result = call("corpus", "remove", corpus_id)
