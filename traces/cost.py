@@ -163,11 +163,12 @@ _SUMS: Final = _sums_of("TRUE", "tok_input", "tok_output", "cost_usd", "count(*)
 _SPENT: Final = len(Spend.__slots__)
 _WIDTH: Final = _SPENT + 1
 _CLASSED: Final = " + ".join(f"usd_{name}" for name in CLASSES)
-#: What the classes leave over: calls without usage, and amounts that do not come from their own tokens.
+_CLASSLESS: Final = "(class_input IS NULL OR (cost_usd IS NULL AND tok_input + tok_output = 0))"
+#: What the classes leave over: calls without tokens, and amounts that do not come from their own tokens.
 _REST: Final = _sums_of(
-    f"(class_input IS NULL OR cost_usd <> {_CLASSED})",
+    f"({_CLASSLESS} OR cost_usd <> {_CLASSED})",
     "0",
     "0",
     f"cost_usd - ({_CLASSED})",
-    "count(*) FILTER (WHERE class_input IS NULL AND cost_usd IS NULL)",
+    f"count(*) FILTER (WHERE cost_usd IS NULL AND {_CLASSLESS})",
 )

@@ -190,7 +190,7 @@ def _parts(
 
 def _rest(call: RecordedCall, cost: Cost) -> Decimal | None:
     """What a call cost beyond its classes; unknown only where nothing else of it shows that it is."""
-    if cost.usd is None and call.tokens["input"] is None:
+    if cost.usd is None and not any(call.tokens.values()):
         return None
     rest = cost.usd or Decimal(0)
     for usd in cost.classes.values():

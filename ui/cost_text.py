@@ -65,7 +65,7 @@ def explanation(document: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {_attempt(attempt)}" for attempt in attempts)
     if document["litellm"] is not None:
         off = document["litellm"]["difference"]
-        words = "" if off is None else f" ({Decimal(off):+.1%} of our figure)"
+        words = "" if off is None else f" ({Decimal(off):+.1%})" if Decimal(off) else " (the same)"
         yield f"LiteLLM says of the last attempt: ${document['litellm']['usd']}{words}"
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rlm_core import semconv as sc
@@ -159,6 +159,7 @@ PRICED = MODELS[:-1]
 
 
 @given(trees(MODELS))
+@example(Tree([(Call("openai/nobody", [Usage(0, 0)]), [])]))
 @settings(max_examples=EXAMPLES)
 def test_spans_run_and_every_grouping_add_up_to_the_last_digit(tree: Tree) -> None:
     with tempfile.TemporaryDirectory() as folder:
