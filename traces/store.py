@@ -77,7 +77,7 @@ def reader(home: Home, deadline: float) -> Iterator[DuckDBPyConnection | None]:
     a damaged file.
     """
     with GATE:
-        con = _instance().cursor()
+        con = _instance(home).cursor()
         try:
             if home.store in _attached:  # a second opening would, when closed, drop the lock of the first
                 con.execute(f"USE {_ALIAS}{_attached.index(home.store)}").fetchall()
@@ -117,12 +117,12 @@ def _attachment(con: DuckDBPyConnection, home: Home, deadline: float) -> Iterato
         con.execute(f"DETACH {alias}").fetchall()
 
 
-def _instance() -> DuckDBPyConnection:
+def _instance(home: Home) -> DuckDBPyConnection:
     """The one DuckDB of this process that reads. It lives on, without a file: starting one takes 20 times as
-    long as attaching a file to it."""
+    long as attaching a file to it. What does not fit its memory goes where it goes for the file itself."""
     global _kept
     if _kept is None:
-        _kept = duckdb.connect(":memory:", config=_CONFIG)
+        _kept = duckdb.connect(":memory:", config={**_CONFIG, "temp_directory": f"{home.store}.tmp"})
     return _kept
 
 
