@@ -26,7 +26,10 @@ def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
     with click.Context(cli) as context:
         found = cli.get_command(context, words[0])
     assert found is not None, words
-    return found, words[1:]
+    rest = words[1:]
+    while isinstance(found, click.Group) and rest and rest[0] in found.commands:
+        found, rest = found.commands[rest[0]], rest[1:]
+    return found, rest
 
 
 @pytest.mark.parametrize("line", SHELL + re.findall(r"`(rlmscope [^`]+)`", README))
