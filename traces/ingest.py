@@ -146,18 +146,23 @@ def fill(home: Home, con: DuckDBPyConnection) -> IngestReport:
     found = survey(home, con)
     taken: list[str] = []
     notices: list[str] = []
-    for run_id in found.deleted:
-        _attempt(_forget, home, con, run_id, notices)
-    for run_id in found.closed:
-        if _attempt(_take_in, home, con, run_id, notices):
-            taken.append(run_id)
+    try:
+        for run_id in found.deleted:
+            _attempt(_forget, home, con, run_id, notices)
+        for run_id in found.closed:
+            if _attempt(_take_in, home, con, run_id, notices):
+                taken.append(run_id)
+    except store.StoreUnwritable as full:  # it refuses the others as well
+        notices.append(str(full))
     return IngestReport(tuple(taken), tuple(notices))
 
 
 def _attempt(step: _Step, home: Home, con: DuckDBPyConnection, run_id: str, notices: list[str]) -> bool:
-    """One bad spool must not keep the others out."""
+    """One bad spool must not keep the others out. Raises StoreUnwritable."""
     try:
         step(home, con, run_id)
+    except store.StoreUnwritable:
+        raise
     except RecordError as error:
         notices.append(str(error))
     except OSError as error:

@@ -60,6 +60,10 @@ class StoreBusy(RecordError):
     """The store cannot be had now: another program has it open for longer than we wait."""
 
 
+class StoreUnwritable(StoreBusy):
+    """The disk is full, or something else refuses what DuckDB writes: it may well work later."""
+
+
 class StoreUnreadable(RecordError):
     """The file is damaged, or no store that this version of DuckDB can read."""
 
@@ -86,7 +90,7 @@ def reader(home: Home, deadline: float) -> Iterator[DuckDBPyConnection | None]:
                 with _attachment(con, home, deadline) as found:
                     yield con if found else None
         except duckdb.Error as error:
-            raise _unreadable(home.store, str(error)) from error
+            raise _unusable(home.store, str(error)) from error
         finally:
             con.close()
 
@@ -141,6 +145,8 @@ if hasattr(os, "register_at_fork"):
 def writer(path: Path, deadline: float) -> Iterator[DuckDBPyConnection]:
     """A writing connection to an up-to-date schema, for use under the ingest lock. Raises like `reader`."""
     with GATE:
+        if not path.exists():
+            _make(path)
         con = _patiently(lambda: duckdb.connect(str(path), config=_CONFIG), path, deadline)
         with _closing(con, path):
             path.chmod(0o600)
@@ -148,19 +154,41 @@ def writer(path: Path, deadline: float) -> Iterator[DuckDBPyConnection]:
             yield con
 
 
+def _make(path: Path) -> None:
+    """Make an empty store, whole or not at all: half a file would pass for a damaged store."""
+    fresh = path.with_name(path.name + ".new")
+    remove(fresh)  # of one that was killed here
+    try:
+        con = _patiently(lambda: duckdb.connect(str(fresh), config=_CONFIG), fresh, 0.0)
+        with _closing(con, fresh):
+            migrate(con)
+            con.checkpoint()
+    except StoreUnwritable:
+        remove(fresh)
+        raise
+    fresh.chmod(0o600)
+    os.replace(fresh, path)
+
+
+def remove(path: Path) -> None:
+    """Delete a store file that nobody has open, and the log that DuckDB keeps beside it."""
+    for file in (path, path.with_name(path.name + ".wal")):
+        file.unlink(missing_ok=True)
+
+
 @contextmanager
 def _closing(con: DuckDBPyConnection, path: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise _unreadable(path, str(error)) from error
+        raise _unusable(path, str(error)) from error
     finally:
         con.close()
 
 
 @contextmanager
 def transaction(con: DuckDBPyConnection) -> Iterator[None]:
-    """All or nothing. Raises RecordError when DuckDB refuses (a full disk, for one)."""
+    """All or nothing. Raises RecordError when DuckDB refuses, StoreUnwritable when the disk does."""
     con.begin()
     try:
         yield
@@ -169,7 +197,7 @@ def transaction(con: DuckDBPyConnection) -> Iterator[None]:
         with suppress(duckdb.Error):
             con.rollback()
         if isinstance(error, duckdb.Error):
-            raise RecordError(f"The store cannot be written ({str(error).splitlines()[0][:200]}).") from error
+            raise _unwritten(str(error)) from error
         raise
 
 
@@ -200,7 +228,7 @@ def _patiently(attempt: Callable[[], _T], path: Path, deadline: float) -> _T:
         except duckdb.Error as error:
             refusal = str(error)
             if not _is_busy(refusal):
-                raise _unreadable(path, refusal) from error
+                raise _unusable(path, refusal) from error
         time.sleep(pause)
     holder = re.search(r"PID (\d+)", refusal)
     who = f"process {holder[1]}" if holder else "another program"
@@ -212,11 +240,23 @@ def _is_busy(refusal: str) -> bool:
     return any(word in refusal for word in words)
 
 
-def _unreadable(path: Path, why: str) -> StoreUnreadable:
+def _unusable(path: Path, why: str) -> RecordError:
+    """What an error of DuckDB means; a full disk must not pass for a damaged file."""
+    if _is_refusal_of_the_disk(why):
+        return _unwritten(why)
     return StoreUnreadable(
         f"The store {path} cannot be read ({why.splitlines()[0][:200]}). Nothing is lost: "
         "`rlmscope ingest --rebuild` makes a new one from the spools."
     )
+
+
+def _unwritten(why: str) -> RecordError:
+    kind = StoreUnwritable if _is_refusal_of_the_disk(why) else RecordError
+    return kind(f"The store cannot be written ({why.splitlines()[0][:200]}).")
+
+
+def _is_refusal_of_the_disk(why: str) -> bool:
+    return any(words in why for words in ("No space left", "Could not write", "Failed to commit"))
 
 
 def rows_of(con: DuckDBPyConnection, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

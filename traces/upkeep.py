@@ -33,7 +33,7 @@ def rebuild(home: Home, *, patience: float | None = None) -> ingest.IngestReport
     try:
         _refuse_loss(home, store.deadline_in(patience))
         fresh = home.root / REBUILDING
-        _remove(fresh)
+        store.remove(fresh)
         with store.writer(fresh, store.deadline_in(patience)) as con:
             first = ingest.fill(home, con)
         # closed or deleted since: the last step is short and under the lock
@@ -44,6 +44,9 @@ def rebuild(home: Home, *, patience: float | None = None) -> ingest.IngestReport
                 con.checkpoint()
             _swap(home, fresh, deadline)
         return ingest.IngestReport(first.runs + last.runs, last.notices)
+    except store.StoreUnwritable:
+        store.remove(home.root / REBUILDING)  # on a full disk nothing useless stays
+        raise
     finally:
         alone.release()
 
@@ -75,7 +78,7 @@ def _swap(home: Home, fresh: Path, deadline: float) -> None:
             pass  # it is ours alone, and closing it leaves no log that would be replayed into the new file
     except store.StoreUnreadable:
         os.replace(home.store, home.root / "traces.unreadable.duckdb")
-        _remove(home.store)
+        store.remove(home.store)
     for pause in pauses(deadline):
         try:
             os.replace(fresh, home.store)
@@ -83,12 +86,6 @@ def _swap(home: Home, fresh: Path, deadline: float) -> None:
         except PermissionError:  # Windows, while a reader has it open
             time.sleep(pause)
     raise store.StoreBusy("The store is being read by another program and could not be replaced.")
-
-
-def _remove(path: Path) -> None:
-    """Delete a store file and the log that DuckDB keeps beside it."""
-    for file in (path, path.with_name(path.name + ".wal")):
-        file.unlink(missing_ok=True)
 
 
 def delete_run(home: Home, run_id: str) -> ingest.IngestReport:

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 from rlm_core import telemetry
 from tests.support.command import ROOT, rlmscope
-from tests.traces.records import RUN, fin, header, start, write_spool
+from tests.traces.records import RUN, fin, header, record_run, start, write_spool
 from traces.home import Home
 from traces.locks import is_held
 from ui.cli import cli
@@ -159,6 +159,38 @@ def test_a_limit_on_the_size_of_files(home: Home, note: str) -> None:
     run = runs[said["run_id"]]
     assert (run["status"], run["complete"], run["problems"]) == ("ok", False, lost)
     assert runs[first["run_id"]]["complete"]
+
+
+@pytest.mark.needs("linux")
+def test_a_store_that_cannot_be_made_or_rebuilt_for_want_of_space(home: Home) -> None:
+    """A full disk must not pass for a damaged store: spools are read, nothing is set aside."""
+    record_run(home)
+
+    def limited(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", LIMITED, "6000", *words, "--home", str(home.root)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+
+    listed = limited("runs", "--json")
+    assert listed.returncode == 0, listed.stderr
+    assert [run["run_id"] for run in json.loads(listed.stdout)] == [RUN]
+    assert "cannot be written" in listed.stderr and "read from their spools" in listed.stderr
+    assert [run["run_id"] for run in rlmscope("runs", "--home", home.root)] == [RUN]  # there is room again
+    rebuilt = limited("ingest", "--rebuild")
+    assert rebuilt.returncode == 1 and rebuilt.stderr.startswith("rlmscope: The store cannot be written")
+    assert "--rebuild" not in rebuilt.stderr and rebuilt.stderr.count("\n") == 1
+    assert sorted(path.name for path in home.root.glob("*.duckdb*")) == ["traces.duckdb"]
+    assert [run["run_id"] for run in rlmscope("runs", "--home", home.root)] == [RUN]
+
+
+def test_what_a_kill_left_of_a_store_that_was_being_made_is_no_store(
+    call: Callable[..., Any], home: Home
+) -> None:
+    half = home.store.with_name(home.store.name + ".new")
+    half.write_bytes(b"\x00" * 6000)
+    half.with_name(half.name + ".wal").write_bytes(b"half a log")
+    record_run(home)
+    assert [run["run_id"] for run in call("runs")[0]] == [RUN]
+    assert sorted(path.name for path in home.root.glob("*.duckdb*")) == ["traces.duckdb"]
 
 
 def test_a_process_killed_on_a_full_disk_leaves_the_count_so_far(
