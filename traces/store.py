@@ -6,6 +6,7 @@ closing any other descriptor of it would silently drop the lock that DuckDB hold
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -339,16 +340,26 @@ def _summary(row: tuple[Any, ...]) -> RunSummary:
 def read_spans(con: DuckDBPyConnection, run_id: str, attributes: Callable[[str], Any]) -> tuple[SpanRow, ...]:
     """All spans of a run in seq order; `attributes` makes the mapping of one span from its id."""
     spans = []
-    for row in rows_of(con, _READ_SPANS, [run_id]):
-        given, made, usd = row[-3:]
-        tokens = None if given is None else token_counts(given, made)
-        amount = None if usd is None else Decimal(usd)
-        spans.append(
-            SpanRow._make(
-                (run_id, *row[1:_TOKENS], tokens, amount, *row[_TOKENS + 1 : -3], attributes(row[1]))
-            )
-        )
+    with _nothing_collected():
+        for row in rows_of(con, _READ_SPANS, [run_id]):
+            given, made, usd = row[-3:]
+            tokens = None if given is None else token_counts(given, made)
+            amount = None if usd is None else Decimal(usd)
+            parts = (run_id, *row[1:_TOKENS], tokens, amount, *row[_TOKENS + 1 : -3], attributes(row[1]))
+            spans.append(SpanRow._make(parts))
     return tuple(spans)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """No search for garbage meanwhile: among rows that are all kept it finds none, in a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _json(value: Any) -> str:
