@@ -130,7 +130,7 @@ def _left_over(home: Home, moment: float) -> Iterator[Path]:
     if not is_held(home.rebuild_lock):
         yield from home.root.glob(f"{REBUILDING}*")
     temporary = [*home.root.glob(".doctor-*"), *home.spool.glob(".example-*")]
-    temporary += home.spool.glob(f"{_SWEEPING}*")
+    temporary += [*home.spool.glob(f"{_SWEEPING}*"), *home.root.glob(f"{home.store.name}.new*")]
     temporary += (lock for lock in home.spool.glob("*.lock") if not is_held(lock))
     # a new one may be at the point of being locked
     yield from (path for path in temporary if _age(path, moment) > _SETTLED)

@@ -179,7 +179,8 @@ def test_a_sweep_leaves_a_run_alone_that_goes_on(tmp_path: Path) -> None:
 
 
 def left_over(home: Home) -> list[Path]:
-    files = [home.root / "traces.rebuild.duckdb", home.root / "traces.rebuild.duckdb.wal"]
+    stores = ("traces.rebuild.duckdb", "traces.rebuild.duckdb.wal", "traces.duckdb.new")
+    files = [home.root / name for name in stores]
     files += [home.spool / name for name in (".example-abc", ".sweep-abc-1", f"{RUN}.lock")]
     for path in files:
         path.write_bytes(b"12345")
@@ -193,6 +194,7 @@ def left_over(home: Home) -> list[Path]:
 def test_files_that_killed_processes_left_go(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     record_run(home, OTHER)
+    ingest(home)
     files = left_over(home)
     others = [home.root / "mine.txt", home.root / "traces.unreadable.duckdb", home.spool / "notes.txt"]
     for path in others:
@@ -215,4 +217,4 @@ def test_files_whose_lock_is_held_or_that_are_new_stay(tmp_path: Path) -> None:
     alive = FileLock(home.liveness_lock(RUN))
     assert alive.try_acquire()
     later = [path.name for path in plan(home, now=now + 7200).files]
-    assert later == [".example-abc", ".sweep-abc-1"]
+    assert later == [".example-abc", ".sweep-abc-1", "traces.duckdb.new"]
