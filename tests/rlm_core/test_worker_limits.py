@@ -117,14 +117,14 @@ def test_a_cell_that_waits_for_a_reply_can_be_interrupted() -> None:
 
         async def interrupted(number: int, code: str) -> CellReport:
             worker.host.calls.clear()
+            gate.clear()
             running = asyncio.create_task(worker.environment.run_cell(number, code, worker.host))
             while not worker.host.calls:
                 await asyncio.sleep(0.01)
             worker.environment.interrupt("enough")
             report = await running
-            gate.set()
+            gate.set()  # and left open: a thread of the cell may begin its call only now
             await worker.environment.settle()
-            gate.clear()
             return report
 
         for number, code in enumerate(["llm_query('slow')", "llm_batch(['slow 1', 'slow 2'])"]):
