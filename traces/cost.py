@@ -31,24 +31,29 @@ Key = tuple[Any, ...]
 class Group:
     """The calls of one row: their sums, and how what one call cost is spread over them.
 
-    `spread` is (p50, p95, most) by nearest rank, None where no call has a known cost.
+    `spread` is p50, p95 and the most, by nearest rank; None where no call has a known cost.
     """
 
     spend: Spend
-    spread: tuple[Decimal | None, Decimal | None, Decimal | None]
+    spread: Sequence[Decimal] | None
 
     def figures(self) -> dict[str, Any]:
         """The JSON keys of a row. The spread is null for a single call, and where a cost is unknown."""
-        several = self.spend.calls > 1 and not self.spend.unknown
-        spread = self.spread if several else (None, None, None)
-        return {
-            "cost_usd": money_json(self.spend.usd),
-            "known_usd": money_json(self.spend.known_usd),
-            "cost_status": self.spend.status,
-            "tokens": self.spend.tokens,
-            "calls": self.spend.calls,
-            **{name: money_json(usd) for name, usd in zip(SPREAD, spread, strict=True)},
+        told = self.spread if self.spend.calls > 1 and not self.spend.unknown else None
+        return figures(self.spend) | {
+            name: money_json(usd) for name, usd in zip(SPREAD, told or (None,) * len(SPREAD), strict=True)
         }
+
+
+def figures(spend: Spend) -> dict[str, Any]:
+    """Sums as JSON values."""
+    return {
+        "cost_usd": money_json(spend.usd),
+        "known_usd": money_json(spend.known_usd),
+        "cost_status": spend.status,
+        "tokens": spend.tokens,
+        "calls": spend.calls,
+    }
 
 
 SPREAD: Final = ("p50_usd", "p95_usd", "max_usd")
@@ -67,10 +72,10 @@ def cost_report(
 ) -> dict[str, Any]:
     """Spend of the given runs (of all runs when none is given), grouped.
 
-    {total_usd, known_usd, cost_status, tokens, calls, p50_usd, p95_usd, max_usd, rows: [{<keys of by>,
-    cost_usd, known_usd, cost_status, tokens, calls, p50_usd, p95_usd, max_usd}]}, dearest first. With
-    `class`, tokens are the billable ones of that class; the class None holds what cannot be told apart by
-    class. Raises InputError for an unknown key or run.
+    {total_usd, known_usd, cost_status, tokens, calls, rows: [{<keys of by>, cost_usd, known_usd, cost_status,
+    tokens, calls, p50_usd, p95_usd, max_usd}]}, dearest first. With `class`, tokens are the billable ones of
+    that class; the class None holds what cannot be told apart by class. Raises InputError for an unknown key
+    or run.
     """
     keys = check_keys(by)
     with spans_of(home, run_refs, warn) as spans:
@@ -78,11 +83,11 @@ def cost_report(
     return report_json(keys, whole, groups)
 
 
-def report_json(keys: Sequence[str], whole: Group, rows: dict[Key, Group]) -> dict[str, Any]:
+def report_json(keys: Sequence[str], whole: Spend, rows: dict[Key, Group]) -> dict[str, Any]:
     """The document of `rlmscope cost`."""
-    figures = whole.figures()
+    total = figures(whole)
     ordered = [{**dict(zip(keys, key, strict=True)), **rows[key].figures()} for key in _sorted(rows)]
-    return {"total_usd": figures.pop("cost_usd"), **figures, "rows": ordered}
+    return {"total_usd": total.pop("cost_usd"), **total, "rows": ordered}
 
 
 def _sorted(rows: dict[Key, Group]) -> list[Key]:
@@ -94,16 +99,16 @@ def _sorted(rows: dict[Key, Group]) -> list[Key]:
     return sorted(rows, key=order)
 
 
-def _by_columns(spans: Spans, keys: Sequence[str]) -> tuple[Group, dict[Key, Group]]:
-    """The group of all calls, and those by columns of the span table."""
-    (whole,), groups = _groups(spans, keys, [_SUMS])
-    return whole, {key: group for key, (group,) in groups.items() if group.spend.calls}
+def _by_columns(spans: Spans, keys: Sequence[str]) -> tuple[Spend, dict[Key, Group]]:
+    """The sum of all calls, and those by columns of the span table."""
+    whole, groups = _groups(spans, keys, [])
+    return whole, {key: group for key, (group,) in groups.items()}
 
 
-def _by_class(spans: Spans, keys: Sequence[str]) -> tuple[Group, dict[Key, Group]]:
-    """The group of all calls, and those by class (and columns): a call may stand in several."""
+def _by_class(spans: Spans, keys: Sequence[str]) -> tuple[Spend, dict[Key, Group]]:
+    """The sum of all calls, and those by class (and columns): a call may stand in several."""
     columns = [key for key in keys if key != CLASS]
-    (whole, *_), groups = _groups(spans, columns, [_SUMS, *map(_class_sums, CLASSES), _REST])
+    whole, groups = _groups(spans, columns, [*map(_class_sums, CLASSES), _REST])
     found: dict[Key, Group] = {}
     for key, (_, *parts) in groups.items():
         for name, part in zip((*CLASSES, None), parts, strict=True):
@@ -114,22 +119,18 @@ def _by_class(spans: Spans, keys: Sequence[str]) -> tuple[Group, dict[Key, Group
 
 
 def _groups(
-    spans: Spans, columns: Sequence[str], sums: Sequence[str]
-) -> tuple[list[Group], dict[Key, list[Group]]]:
-    """One group for each of `sums`: over all calls, and for each combination of the columns."""
-    names = ", ".join(columns)
-    level, grouping = ("0", "") if not columns else (f"grouping({names})", f"GROUPING SETS (({names}), ())")
-    sql = f"SELECT {', '.join([*columns, level, *sums])} FROM {{spans}} WHERE {CALLS}"
-    whole: list[Group] = []
-    found: dict[Key, list[Group]] = {}
-    for row in spans.rows(f"{sql} GROUP BY {grouping}" if grouping else sql):
-        key, is_whole, rest = row[: len(columns)], row[len(columns)] or not columns, row[len(columns) + 1 :]
-        places = range(0, len(rest), _WIDTH)
-        groups = [Group(Spend(*rest[at : at + _SPENT]), _spread(rest[at + _SPENT])) for at in places]
-        if is_whole:
-            whole = groups
-        if not is_whole or not columns:
-            found[key] = groups
+    spans: Spans, columns: Sequence[str], more: Sequence[str]
+) -> tuple[Spend, dict[Key, list[Group]]]:
+    """The sum of all calls; for each combination of columns the group of its calls, then those of `more`."""
+    grouping = f"GROUP BY {', '.join(columns)}" if columns else ""
+    sql = f"SELECT {', '.join([*columns, _SUMS, *more])} FROM {{spans}} WHERE {CALLS} {grouping}"
+    whole, width, found = Spend(), len(columns), {}
+    for row in spans.rows(sql):
+        places = range(width, len(row), _WIDTH)
+        groups = [Group(Spend(*row[at : at + _SPENT]), row[at + _SPENT]) for at in places]
+        if groups[0].spend.calls:  # without grouping, SQL gives one row of zeros for no calls
+            whole.add(groups[0].spend)
+            found[row[:width]] = groups
     return whole, found
 
 

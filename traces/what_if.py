@@ -57,8 +57,7 @@ class _Sum:
         """The row as it would have been."""
         ordered = sorted(self.costs)
         ranks = (-(-part * len(ordered) // 100) - 1 for part in (50, 95, 100))  # nearest rank
-        p50, p95, most = (ordered[rank] if ordered else None for rank in ranks)
-        return Group(self.now, (p50, p95, most))
+        return Group(self.now, [ordered[rank] for rank in ranks] if ordered else None)
 
     def compared(self) -> dict[str, Any]:
         """What was recorded, and the difference (null when one of the two is unknown)."""
@@ -96,7 +95,7 @@ def what_if(
     with spans_of(home, run_refs, warn) as spans:
         calls = recorded_calls(spans)
         whole, groups = _summed(calls, keys, pricer)
-    report = report_json(keys, whole.group(), {key: groups[key].group() for key in groups})
+    report = report_json(keys, whole.now, {key: groups[key].group() for key in groups})
     for row in report["rows"]:
         row.update(groups[tuple(row[key] for key in keys)].compared())
     rows = report.pop("rows")
