@@ -117,8 +117,9 @@ def _sheet(name: str, table: Any, facts: Facts, out: Output) -> None:
         if at:
             out.remark(f"sheet {name}: row {first + at + 1} is taken as the header")
     kinds: list[set[str]] = [set() for _ in names]
-    number = empty = 0
-    for number, row in enumerate(itertools.islice(_rows(table), start, None), 1):
+    total = empty = 0
+    for row in itertools.islice(_rows(table), start, None):
+        total += 1
         empty += not any(_filled(row))
         for seen, cell in zip(kinds, row, strict=False):
             seen.add(kind_of(cell))
@@ -130,8 +131,8 @@ def _sheet(name: str, table: Any, facts: Facts, out: Output) -> None:
         out.write(
             csv_lines([_written(c, k) for c, k in zip(r, columns.values(), strict=False)] for r in batch)
         )
-    if empty > _EMPTY_ROWS and empty * 2 > number:
-        out.remark(f"sheet {name}: {empty:,} of its {number:,} rows are empty")
+    if empty > _EMPTY_ROWS and empty * 2 > total:
+        out.remark(f"sheet {name}: {empty:,} of its {total:,} rows are empty")
     for remark in facts.remarks():
         out.remark(f"sheet {name}: {remark}")
 
