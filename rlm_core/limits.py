@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_core.errors import LimitReached
+from rlm_core.price_rows import decimal_text
 
 if TYPE_CHECKING:
     from rlm_core.pricing import PriceTable
@@ -192,7 +193,7 @@ class Ledger:
             "iterations": max(0, limits.max_iterations - iteration - 1),
             "calls": None if limits.max_calls is None else limits.max_calls - self.calls,
             "tokens": None if limits.max_tokens is None else max(0, limits.max_tokens - used),
-            "usd": None if usd is None else str(max(Decimal(0), usd)),
+            "usd": None if usd is None else decimal_text(max(Decimal(0), usd)),
             "seconds": None
             if limits.max_seconds is None
             else round(max(0.0, limits.max_seconds - self.seconds), 3),
@@ -205,9 +206,9 @@ class Ledger:
             "calls": {"spent": self.calls, "limit": self.limits.max_calls},
             "tokens": {"spent": self.spent.tokens, "limit": self.limits.max_tokens},
             "usd": {
-                "spent": str(self.spent.usd),
+                "spent": decimal_text(self.spent.usd),
                 "known": self.spent.usd_known,
-                "limit": None if self.limits.max_cost_usd is None else str(self.limits.max_cost_usd),
+                "limit": None if self.limits.max_cost_usd is None else decimal_text(self.limits.max_cost_usd),
             },
             "seconds": {"spent": round(self.seconds, 6), "limit": self.limits.max_seconds},
             "depth": {"spent": self.deepest, "limit": self.limits.max_depth},

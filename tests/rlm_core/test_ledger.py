@@ -252,7 +252,7 @@ def test_the_statement_holds_every_dimension() -> None:
     assert ledger.statement() == {
         "calls": {"spent": 0, "limit": 5_000},
         "tokens": {"spent": 3, "limit": 5},
-        "usd": {"spent": "0.25", "known": False, "limit": "2.50"},
+        "usd": {"spent": "0.25", "known": False, "limit": "2.5"},
         "seconds": {"spent": 3, "limit": 9},
         "depth": {"spent": 0, "limit": 1},
         "width": {"concurrency": 32, "workers": 8, "most_in_flight": 0, "most_workers": 0},
