@@ -114,12 +114,14 @@ def _info(folder: Path) -> CorpusInfo | None:
         status = (folder / MANIFEST).stat()
     except OSError:
         return None
-    return _counted(folder, status.st_mtime_ns, status.st_size)
+    # another name leaves the time of the manifest, and maybe its size
+    version = (status.st_size, status.st_ino, status.st_ctime_ns)
+    return _counted(folder, status.st_mtime_ns, version)
 
 
 @lru_cache(maxsize=256)  # a list is asked for again and again, and counting 50,000 documents takes a second
-def _counted(folder: Path, mtime_ns: int, size: int) -> CorpusInfo:
-    """The facts about one corpus, whose manifest has this time and size."""
+def _counted(folder: Path, mtime_ns: int, version: tuple[int, ...]) -> CorpusInfo:
+    """The facts about one corpus, whose manifest has this time; another `version` is another manifest."""
     added = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
     try:
         contents = load_manifest(folder)

@@ -154,7 +154,7 @@ def test_a_corpus_is_called_as_asked_or_after_its_files(folder: Path, corpora: P
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 201])
 def test_a_name_that_is_none(folder: Path, corpora: Path, name: str) -> None:
-    with pytest.raises(CorpusError, match="the name of a corpus has 1 to 200 characters"):
+    with pytest.raises(CorpusError, match="the name of a corpus (is empty or blank|has 1 to 200 characters)"):
         Corpus.add([folder], corpora, name=name)
 
 
@@ -206,6 +206,16 @@ def test_the_list_of_corpora(folder: Path, corpora: Path) -> None:
     assert (second.corpus_id, second.documents, second.name) == (broken.corpus_id, 0, "")
     assert second.broken is not None and "cannot be used" in second.broken
     assert (third.corpus_id, third.name, third.broken) == (old.corpus_id, "old", None)
+
+
+def test_a_list_shows_the_latest_name(corpora: Path) -> None:
+    corpus_id = Corpus.from_texts("x", corpora, name="one").corpus_id
+    shown = [Corpus.list(corpora)[0]]
+    for name in ("two", "six"):  # as long as the one before
+        Corpus.rename(corpora, corpus_id, name)
+        shown += Corpus.list(corpora)
+    assert [info.name for info in shown] == ["one", "two", "six"]
+    assert len({info.added for info in shown}) == 1
 
 
 def test_finding_a_corpus(folder: Path, corpora: Path) -> None:

@@ -18,7 +18,7 @@ CHANGES_CHECKED: Final = 2_000  # documents: of a larger corpus a list does not 
 _CHECK_SECONDS: Final = 20.0  # how long a look at the files of a corpus is good for
 _NAME_COLUMNS: Final = 48
 
-Stamp = tuple[str, int, int]
+Stamp = tuple[str, int, int, int]
 
 
 def listed(home: Home) -> list[CorpusInfo]:
@@ -73,9 +73,9 @@ def _stamp(manifest: Path) -> Stamp | None:
     """What differs when a manifest was written again; None when there is none."""
     try:
         found = manifest.stat()
-    except OSError:
+    except (OSError, ValueError):  # an id from an address may be no name of a file
         return None
-    return str(manifest), found.st_mtime_ns, found.st_ino
+    return str(manifest), found.st_mtime_ns, found.st_ino, found.st_ctime_ns
 
 
 @st.cache_data(max_entries=8, show_spinner=False)

@@ -176,7 +176,7 @@ def test_a_file_that_has_changed_is_said_and_its_text_is_not_shown(mixed: Corpus
     assert "has changed since" in sentence and not page.code
 
 
-@pytest.mark.parametrize("ref", ["0123456789abcdef", "../../x", HOSTILE])
+@pytest.mark.parametrize("ref", ["0123456789abcdef", "../../x", "a\0b", HOSTILE])
 def test_an_unknown_corpus_is_one_sentence(ref: str) -> None:
     page = corpora_page(corpus=ref)
     (sentence,) = problems(page)
