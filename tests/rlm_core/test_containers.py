@@ -309,6 +309,14 @@ def test_a_tar_archive_that_is_cut_off(read: Read) -> None:
     }
 
 
+def test_a_tar_archive_with_a_damaged_header_in_the_middle(read: Read) -> None:
+    data = bytearray(tarred(("a.txt", b"one"), ("b.txt", b"two"), ("c.txt", b"three")))
+    data[1024] ^= 0xFF
+    texts, problems = read("a.tar", bytes(data))
+    assert texts == {"a.tar/a.txt": "one"}
+    assert problems == {"a.tar": "damaged or cut off: what comes after the members read is missing"}
+
+
 # -- bombs
 
 

@@ -17,11 +17,14 @@ def read(path: str, out: StagedOutput) -> None:
     """Unpack every member; raises `Unreadable` when the archive as a whole cannot be read."""
     members = Members(out)
     try:
-        with tarfile.open(path, "r:") as archive:
+        with tarfile.open(path, "r:") as archive, open(path, "rb") as file:
             for info in archive:
                 if not info.isdir() and members.accept(info.name):
                     _unpack(archive, info, out)
                 archive.members = []  # type: ignore[attr-defined]  # it would keep them all
+            file.seek(archive.offset)
+            if any(file.read(tarfile.BLOCKSIZE)):  # a header that is none passes for the end
+                raise tarfile.ReadError
     except _BROKEN:
         out.problem("", "damaged or cut off: what comes after the members read is missing")
     members.close()
