@@ -154,12 +154,6 @@ def _sums_of(counted: str, given: str, made: str, usd: str, unknown: str) -> str
     return ", ".join([f"count(*) {picked}", *sums, unknown, *statuses, spread])
 
 
-def _spread(found: list[Decimal] | None) -> tuple[Decimal | None, Decimal | None, Decimal | None]:
-    """What SQL says of the spread; None when no call has a known cost."""
-    middle, high, most = found or (None, None, None)
-    return middle, high, most
-
-
 _SUMS: Final = _sums_of("TRUE", "tok_input", "tok_output", "cost_usd", "count(*) - count(cost_usd)")
 _SPENT: Final = len(Spend.__slots__)
 _WIDTH: Final = _SPENT + 1

@@ -7,6 +7,7 @@ are recorded and read: only closed runs are touched, and only files of ours whos
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -223,7 +224,10 @@ def _remove(home: Home, files: Collection[Path]) -> Iterator[str]:
         if path.name.startswith(REBUILDING) and not (rebuild.held or rebuild.try_acquire()):
             continue
         try:
-            path.unlink(missing_ok=True)
+            if path.is_dir():  # what did not fit the memory of a DuckDB that was killed
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
         except OSError as error:
             yield f"{path} could not be removed: {error.strerror or error}."
     rebuild.release()

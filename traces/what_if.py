@@ -114,7 +114,7 @@ class _Pricer:
 
         @lru_cache(maxsize=100_000)
         def price(model: str, usage: Usage, day: int) -> Price:
-            return table.price(model, usage, now=datetime.fromtimestamp(day * 86_400, UTC))
+            return table.price(model, usage, now=_moment(day))
 
         self._price = price
         self._table = table
@@ -135,12 +135,17 @@ class _Pricer:
         day = call.start_ns // 86_400_000_000_000
         prices = [self._price(model, usage, day) for usage in usages]
         if any(price.usd is None for price in prices):
-            if not self._table.rows(model):
+            if not self._table.rows(model, _moment(day)):
                 self.unpriced[model] = self.unpriced.get(model, 0) + 1
             else:
                 self.without_usage += 1
             return _UNKNOWN
         return _summed_prices(prices)
+
+
+def _moment(day: int) -> datetime:
+    """The beginning of a day, counted from 1970."""
+    return datetime.fromtimestamp(day * 86_400, UTC)
 
 
 _UNKNOWN: Final = Cost(None, "unknown", dict.fromkeys(CLASSES))

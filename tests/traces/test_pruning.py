@@ -185,10 +185,11 @@ def left_over(home: Home) -> list[Path]:
     for path in files:
         path.write_bytes(b"12345")
         os.utime(path, (NOW - 7200, NOW - 7200))
-    folder = home.corpora / ".adding-0123"
-    folder.mkdir()
-    (folder / "text").write_bytes(b"12345")
-    return [*files, folder]
+    folders = [home.corpora / ".adding-0123", home.root / "traces.rebuild.duckdb.tmp"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "text").write_bytes(b"12345")
+    return [*files, *folders]
 
 
 def test_files_that_killed_processes_left_go(tmp_path: Path) -> None:
