@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ui.render import table
+from ui.visible import line
 
 _CLASSES: Final = ("input", "cached_read", "cache_write", "output")
 
@@ -18,7 +19,7 @@ def prices_table(listed: Sequence[Mapping[str, Any]]) -> list[str]:
     lines.append(f"dollars for a million tokens{day} (UTC)")
     unknown = next((row["model"] for row in listed if row["status"] == "unknown"), None)
     if unknown is not None:
-        lines.append(f"set a price with: rlmscope prices set {unknown} --input USD --output USD")
+        lines.append(f"set a price with: rlmscope prices set {line(unknown)} --input USD --output USD")
     return lines
 
 

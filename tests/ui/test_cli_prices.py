@@ -45,6 +45,11 @@ def test_models_used_configured_and_priced_are_listed(
     assert "no price is known" in out and "rlmscope prices set openai/big" in out
 
 
+def test_the_name_of_a_model_cannot_reorder_a_line(call: Callable[..., Any]) -> None:
+    out = call("prices", "openai/\u202egnp").out
+    assert "rlmscope prices set openai/" in out and "\u202e" not in out
+
+
 def test_a_row_of_the_table_says_where_it_is_from(call: Callable[..., Any]) -> None:
     (row,) = call("prices", "openai/gpt-5-mini", "--json").json
     assert rates(row) == ("0.25", "0.025", "0.25", "2")
