@@ -189,7 +189,7 @@ class SubCalls:
         state.progress.calls_running += 1
         state.tell()
         try:
-            state.ledger.admit_call()
+            self._admit(span)
             completion = await self._models.ask(request, span, lambda: scope.ended)
             text = completion.text or ""
             span.text(sc.RESPONSE, text)
@@ -219,6 +219,14 @@ class SubCalls:
             state.tell()
         self._record[identity.request_hash, identity.occurrence] = reply
         return reply
+
+    def _admit(self, span: RunSpan) -> None:
+        """Raises `LimitReached` when no call is left: nothing was asked then, so nothing is billed."""
+        try:
+            self.state.ledger.admit_call()
+        except LimitReached:
+            span.set(NOTHING_BILLED)
+            raise
 
     def _failed(self, span: RunSpan, kind: str, message: str) -> Reply:
         self.state.failed_sub_calls += 1

@@ -226,7 +226,12 @@ def test_calls_over_the_limit_are_typed_refusals_with_spans(recorded: Recorded) 
     )
     assert answer.value == ["seen 1", "seen 1", "budget", "budget"]
     assert len(script.sub_requests) == 2
-    assert [call.status for call in of_kind(view, "sub_call")] == ["ok", "ok", "error", "error"]
+    calls = of_kind(view, "sub_call")
+    assert [call.status for call in calls] == ["ok", "ok", "error", "error"]
+    # nothing was asked, so nothing is billed: the record sums up to what the run says of itself
+    assert [(call.cost_usd, call.cost_status) for call in calls[2:]] == [(0, "free")] * 2
+    summary = view.summary
+    assert (summary.cost_usd, summary.cost_status) == (answer.cost_usd, answer.cost_status)
 
 
 def test_refused_calls_cannot_spin_a_cell_and_end_the_run() -> None:
