@@ -29,8 +29,7 @@ def explain(view: RunView, span: SpanRow) -> dict[str, Any]:
     """
     if span.kind not in CALL_KINDS:
         raise InputError(
-            f"the span {span.span_id} is no model call but of kind {span.kind}, and costs what the calls "
-            "below it cost; `rlmscope show` lists the calls"
+            f"the span {span.span_id} is no model call but of kind {span.kind}; {_instead(span)}"
         )
     facts = Facts(span.attributes)
     raw = facts.text(sc.COST_PRICE)
@@ -64,6 +63,12 @@ def explain(view: RunView, span: SpanRow) -> dict[str, Any]:
         "attempts": attempts,
         "litellm": _litellm(facts, attempts),
     }
+
+
+def _instead(span: SpanRow) -> str:
+    if span.kind == "attempt":
+        return f"explain the call it belongs to: {span.parent_id}"
+    return "it costs what the calls below it cost; `rlmscope show` lists the calls"
 
 
 def _price_row(raw: str | None) -> dict[str, str] | None:

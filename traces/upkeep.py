@@ -24,11 +24,15 @@ def rebuild(home: Home, *, patience: float | None = None) -> ingest.IngestReport
     """Write a new store from the spools beside the old one and put it in its place.
 
     Readers and other ingesters go on with the old one until the swap. Raises RecordError when the store is
-    newer than this program, when it holds runs whose spools are gone (they would be lost), or when it stays
-    in use.
+    newer than this program, when it holds runs whose spools are gone (they would be lost), when it stays in
+    use, or when the home folder cannot be written.
     """
     alone = FileLock(home.rebuild_lock)
-    if not alone.try_acquire():
+    try:
+        free = alone.try_acquire()
+    except OSError as error:
+        raise RecordError(f"The home folder {home.root} cannot be written ({error.strerror}).") from None
+    if not free:
         raise RecordError("Another process is rebuilding the store.")
     try:
         _refuse_loss(home, store.deadline_in(patience))

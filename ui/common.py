@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SAID = "rlmscope.said"
+
 
 @dataclass(slots=True)
 class State:
@@ -42,13 +44,19 @@ def _set(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
+def _set_home(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value == "":  # `--home "$UNSET"` must not make the working folder a home
+        raise click.BadParameter("the name of the folder is empty")
+    ctx.ensure_object(State).home_option = None if value is None else Path(value)
+
+
 def shared_options(command: F) -> F:
     """Add `--home` and `--json`; the command finds them on its `State` (`click.pass_obj`)."""
     home = click.option(
         "--home",
-        type=click.Path(path_type=Path),
+        type=click.Path(),
         expose_value=False,
-        callback=_set("home_option"),
+        callback=_set_home,
         help="Folder of records and corpora (default: $RLMSCOPE_HOME, else the user's data folder).",
     )
     as_json = click.option(
@@ -80,7 +88,12 @@ def jsonable(value: Any) -> Any:
 
 
 def say(text: str) -> None:
-    """One line for the person, on stderr. A closed stderr never stops the work."""
+    """One line for the person, on stderr; not twice in a row. A closed stderr never stops the work."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        if context.meta.get(_SAID) == text:
+            return
+        context.meta[_SAID] = text
     try:
         click.echo(line(text), err=True)
     except OSError:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from ui.figures import counted, money, tokens
+from ui.figures import counted, money, spent, tokens
 from ui.render import table
 from ui.visible import line
 
@@ -80,11 +80,7 @@ def _sizes(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _cost(row: Mapping[str, Any]) -> str:
-    shown = money(row["cost_usd"], row.get("cost_status"))
-    known = row.get("known_usd")
-    if row["cost_usd"] is None and known is not None and Decimal(known) > 0:
-        return f"{shown} (at least {money(known, None)})"
-    return shown
+    return spent(row["cost_usd"], row.get("cost_status"), row.get("known_usd"))
 
 
 def _compared(row: Mapping[str, Any]) -> tuple[str, str, str]:

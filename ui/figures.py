@@ -24,12 +24,27 @@ def money(cost: Decimal | str | None, status: str | None) -> str:
     return f"{shown} ({status})" if status in ("free", "demo") else shown
 
 
+def spent(cost: Decimal | str | None, status: str | None, known: Decimal | str | None) -> str:
+    """Dollars with the lower bound, where there is one, of what is not known.
+
+    >>> spent(None, "partial", "0.01"), spent(None, "unknown", "0"), spent("0.02", "priced", "0.02")
+    ('unknown (at least $0.01)', 'unknown', '$0.02')
+    """
+    shown = money(cost, status)
+    return f"{shown} (at least {money(known, None)})" if cost is None and known and Decimal(known) else shown
+
+
 def tokens(counts: Mapping[str, int | None] | None) -> str:
     """`1,200 in, 80 out`; a side that nobody reported is a question mark."""
     if not counts:
         return "tokens unknown"
     sides = ("?" if counts.get(side) is None else f"{counts[side]:,}" for side in ("input", "output"))
     return "{} in, {} out".format(*sides)
+
+
+def with_tokens(counts: Mapping[str, int | None] | None) -> str:
+    """The same with its word in front."""
+    return f"tokens {tokens(counts)}" if counts else tokens(counts)
 
 
 def duration(seconds: float | None) -> str:

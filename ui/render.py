@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ui.figures import counted, duration, money, tokens
+from ui.figures import counted, duration, money, spent, tokens
 from ui.tree import describe_span, tree_lines
 from ui.visible import fit, line
 
@@ -75,9 +75,10 @@ def runs_table(runs: Sequence[RunSummary]) -> list[str]:
             _answer(run)[:ANSWER_SHOWN],
             _models(run.root_model, run.sub_model),
             f"{run.sub_calls:,}",
-            money(run.cost_usd, run.cost_status),
+            money(run.known_usd if least else run.cost_usd, "partial" if least else run.cost_status),
         )
         for run in runs
+        for least in (run.cost_usd is None and run.known_usd > 0,)
     ]
     head = ("run", "status", "question", "answer", "models", "calls", "cost")
     return table(head, rows, right=frozenset({5, 6}), whole=frozenset({1}))
@@ -103,7 +104,7 @@ def run_header(run: RunSummary, *, live: bool) -> list[str]:
         counted(run.iterations, "iteration"),
         counted(run.sub_calls, "sub-call") + failed,
         f"tokens {tokens(run.tokens)}",
-        f"cost {money(run.cost_usd, run.cost_status)}",
+        f"cost {spent(run.cost_usd, run.cost_status, run.known_usd)}",
         duration(run.seconds),
         f"sandbox {run.sandbox or 'unknown'}",
     ]
@@ -115,8 +116,10 @@ def run_header(run: RunSummary, *, live: bool) -> list[str]:
     lines.append(line(" · ".join(facts)))
     if run.demo:
         lines.append("demo model, no language model involved")
-    if run.problems or (not live and not run.complete):
+    if run.problems:
         lines.append(f"trace incomplete: {counted(run.problems, 'record')} missing or unreadable")
+    elif not live and not run.complete:
+        lines.append("trace incomplete: it ends where the process died")
     return lines
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ui.figures import counted, duration, money, tokens
+from ui.figures import counted, duration, money, with_tokens
 from ui.passages import Sources, passage_line
 from ui.visible import block, line
 
@@ -53,6 +53,7 @@ _SECTIONS: Final = (
     "attributes",
 )
 _RULE: Final = 72
+DOCUMENTS_SHOWN: Final = 20  # of a corpus, unless all is asked for
 
 
 def span_text(
@@ -77,19 +78,30 @@ def span_text(
             yield from _sources(sources)
         elif value not in (None, [], {}):
             yield ""
-            yield from _section(name, value, sha256)
+            yield from _section(name, value, sha256, everything=everything)
 
 
 def _head(detail: Mapping[str, Any]) -> Iterator[str]:
     yield line(f"{detail['kind']} {detail['span_id']} of run {detail.get('run_id', '?')}: {detail['status']}")
     places = ("role", "depth", "iteration", "cell", "call_index", "phase", "parent_id")
-    yield line(" · ".join(f"{name} {detail[name]}" for name in places if detail.get(name) is not None))
-    if detail["kind"] in ("root_call", "sub_call"):
+    yield line(
+        " · ".join(f"{name} {_place(detail[name])}" for name in places if detail.get(name) is not None)
+    )
+    if detail["kind"] in ("root_call", "sub_call", "attempt"):
         cost = money(detail.get("cost_usd"), detail.get("cost_status"))
         yield line(f"model {detail.get('model') or 'unknown'}{_returned(detail)}")
-        yield f"tokens {tokens(detail.get('tokens'))} · cost {line(cost)}"
+        yield f"{with_tokens(detail.get('tokens'))} · cost {line(cost)}"
     end = detail.get("end_ns")
     yield "no end recorded" if end is None else f"time {duration((end - detail['start_ns']) / 1e9)}"
+
+
+def _place(value: object) -> str:
+    """An iteration has the phases of all its cells, as a list."""
+    try:
+        phases = json.loads(value) if isinstance(value, str) and value.startswith("[") else None
+    except (ValueError, RecursionError):
+        return str(value)
+    return ", ".join(map(str, phases)) if isinstance(phases, list) else str(value)
 
 
 def _returned(detail: Mapping[str, Any]) -> str:
@@ -97,13 +109,13 @@ def _returned(detail: Mapping[str, Any]) -> str:
     return f" (the server says {returned})" if returned and returned != detail.get("model") else ""
 
 
-def _section(name: str, value: Any, sha256: object) -> Iterator[str]:
+def _section(name: str, value: Any, sha256: object, *, everything: bool) -> Iterator[str]:
     title = name.replace("_", " ")
     if isinstance(value, str):
         yield _rule(f"{title} ({len(value):,} characters)")
         if sha256 is not None:
             yield f"sha256 {line(sha256)}"
-        yield from _corpus(value) if name == "corpus" else (block(value),)
+        yield from _corpus(value, everything) if name == "corpus" else (block(value),)
         return
     yield _rule(title)
     if name == "messages":
@@ -121,15 +133,22 @@ def _section(name: str, value: Any, sha256: object) -> Iterator[str]:
         yield _inline(value)
 
 
-def _corpus(table: str) -> Iterator[str]:
-    """The document table of a run: one line for each document. A table that is none is printed as it is."""
+def _corpus(table: str, everything: bool) -> Iterator[str]:
+    """The document table of a run: one line for each document, of many the first ones. A table that is none
+    is printed as it is.
+    """
+    hidden = 0
     try:
         facts = json.loads(table)
         documents = facts.pop("documents")
-        lines = [_inline(facts), *(f"{number}: {_inline(each)}" for number, each in enumerate(documents))]
+        shown = documents if everything else documents[:DOCUMENTS_SHOWN]
+        lines = [_inline(facts), *(f"{number}: {_inline(each)}" for number, each in enumerate(shown))]
+        hidden = len(documents) - len(shown)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         lines = [block(table)]
     yield from lines
+    if hidden:
+        yield f"… and {counted(hidden, 'more document')}; --all shows them"
 
 
 def _sources(sources: Sources) -> Iterator[str]:

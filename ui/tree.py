@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
 from traces.reading import Group, Node, build_tree
-from ui.figures import counted, duration, money, tokens
+from ui.figures import counted, duration, spent, tokens
 from ui.visible import line
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _figures(totals: Totals) -> list[str]:
     """Tokens and cost of the calls in a subtree, and its wall time."""
     parts = []
     if totals.spend.calls:
-        cost = money(totals.spend.usd, totals.spend.status)
+        cost = spent(totals.spend.usd, totals.spend.status, totals.spend.known_usd)
         parts = [f"tokens {tokens(totals.spend.tokens)}", f"cost {cost}"]
     return parts if totals.seconds is None else [*parts, duration(totals.seconds)]
 

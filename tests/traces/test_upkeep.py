@@ -93,6 +93,13 @@ def test_a_rebuild_that_would_lose_runs_is_refused(tmp_path: Path) -> None:
     assert rebuild(home).runs == ("b", "c")
 
 
+def test_a_rebuild_of_a_home_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    home.rebuild_lock.mkdir()
+    with pytest.raises(RecordError, match="cannot be written"):
+        rebuild(home)
+
+
 def test_only_one_rebuild_at_a_time(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     lock = FileLock(home.rebuild_lock)

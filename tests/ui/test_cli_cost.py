@@ -213,5 +213,5 @@ def test_a_span_that_is_no_call_is_explained_as_such(
     spans = call("show", RUN, "--json").json["spans"]
     cell = next(span["span_id"] for span in spans if span["kind"] == "cell")
     refused = call("cost", RUN, "--explain", cell)
-    assert refused.code == 2 and "of kind cell" in refused.error
+    assert refused.code == 2 and "of kind cell; it costs what the calls below it cost" in refused.error
     assert Decimal(call("cost", RUN, "--json").json["total_usd"]) > 0

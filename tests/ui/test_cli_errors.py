@@ -94,6 +94,15 @@ def test_wrong_usage_is_one_line_and_exit_2(
     assert expected in result.stderr
 
 
+def test_a_home_without_a_name_is_not_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["runs", "--home", ""])
+    assert result.exit_code == 2 and "the name of the folder is empty" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_home_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     result = CliRunner().invoke(cli, ["runs", "--home", str(tmp_path / "file")])

@@ -254,7 +254,10 @@ def test_an_unknown_price_is_unknown_and_never_0(
     out = call("cost").out
     assert "total: unknown (at least $0.01)" in out and "$0 " not in out
     assert call("runs", "--json").json[0]["cost_usd"] is None
-    assert "unknown" in call("runs").out and "cost unknown" in call("show", RUN).out
+    assert "at least $0.01" in call("runs").out
+    assert "cost unknown (at least $0.01)" in call("show", RUN).out
+    call_id = next(s["span_id"] for s in call("show", RUN, "--json").json["spans"] if s["role"] == "sub")
+    assert "cost unknown\n" in call("span", RUN, call_id).out
 
 
 def test_cost_without_any_call(call: Callable[..., Any]) -> None:
@@ -277,8 +280,19 @@ def test_a_damaged_record_is_called_incomplete(
     lines = home.spool_file(RUN).read_bytes().splitlines(keepends=True)
     home.spool_file(RUN).write_bytes(b"".join(lines[:5] + lines[6:]))
     assert call("runs", "--json").json[0]["complete"] is False
-    assert "trace incomplete: " in call("show", RUN).out
+    assert "trace incomplete: 1 record missing or unreadable\n" in call("show", RUN).out
     assert "incomplete" in call("runs").out
+
+
+def test_a_record_that_only_lacks_its_end_misses_no_records(
+    call: Callable[..., Any], written: Callable[..., Any], home: Any
+) -> None:
+    written(RUN)
+    lines = home.spool_file(RUN).read_bytes().splitlines(keepends=True)
+    home.spool_file(RUN).write_bytes(b"".join(lines[:-1]))
+    run, out = call("runs", "--json").json[0], call("show", RUN).out
+    assert (run["problems"], run["complete"]) == (0, False)
+    assert "trace incomplete: it ends where the process died\n" in out and "0 records" not in out
 
 
 def test_show_finds_a_text(

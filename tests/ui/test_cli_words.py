@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import click
 import pytest
 
 from rlm_core.progress import Progress
-from ui.figures import counted, duration, money, tokens
+from ui.common import say
+from ui.figures import counted, duration, money, tokens, with_tokens
 from ui.progress import QUIET_SECONDS, ProgressLine, progress_text
 
 
@@ -29,10 +31,18 @@ def test_money(cost: Decimal | str | None, status: str | None, expected: str) ->
     assert money(cost, status) == expected
 
 
+def test_what_is_said_twice_in_a_row_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with click.Context(click.Command("x")):
+        for text in ("a", "a", "b", "a"):
+            say(text)
+    assert capsys.readouterr().err == "a\nb\na\n"
+
+
 def test_tokens() -> None:
     assert tokens({"input": 1200, "output": 80, "total": 1280}) == "1,200 in, 80 out"
     assert tokens({"input": None, "output": 1}) == "? in, 1 out"
-    assert tokens(None) == "tokens unknown"
+    assert tokens(None) == with_tokens(None) == "tokens unknown"
+    assert with_tokens({"input": 1200, "output": 80, "total": 1280}) == "tokens 1,200 in, 80 out"
 
 
 @pytest.mark.parametrize(
