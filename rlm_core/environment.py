@@ -402,5 +402,8 @@ def try_out() -> SandboxReport:
         finally:
             await environment.close()
 
-    with tempfile.NamedTemporaryFile(prefix="rlmscope-") as nothing, ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, attempt(nothing.name)).result()
+    try:
+        with tempfile.NamedTemporaryFile(prefix="rlmscope-") as nothing, ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, attempt(nothing.name)).result()
+    except OSError as error:
+        raise SandboxError(f"no worker process could be started: {error.strerror or error}") from None

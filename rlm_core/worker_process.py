@@ -39,8 +39,14 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, seed: int, readable: Iterable[str], wrap: bool) -> WorkerProcess:
-        """Start a worker in a fresh scratch folder. Raises `SandboxError` when a wrapper cannot be had."""
-        folder = tempfile.mkdtemp(prefix="rlmscope-")
+        """Start a worker in a fresh scratch folder. Raises `SandboxError` when one cannot be had."""
+        try:
+            return await cls._start(tempfile.mkdtemp(prefix="rlmscope-"), seed, readable, wrap)
+        except OSError as error:
+            raise SandboxError(f"no worker process could be started: {error.strerror or error}") from None
+
+    @classmethod
+    async def _start(cls, folder: str, seed: int, readable: Iterable[str], wrap: bool) -> WorkerProcess:
         info: list[int] = []
         try:
             scratch = os.path.join(folder, "scratch")
