@@ -177,6 +177,16 @@ def _bwrap() -> str | None:
     return f"cannot start a sandbox here: {done.stderr.strip()}" if done.returncode else None
 
 
+def _lock() -> str | None:
+    from rlm_core.worker.lock import untested
+
+    if (why := untested()) is not None:
+        return why
+    from rlm_core.worker import landlock
+
+    return None if landlock.version() else "this kernel has no Landlock, or it is switched off"
+
+
 def _module(name: str) -> Callable[[], str | None]:
     return lambda: None if importlib.util.find_spec(name) else f"this Python has no {name}"
 
@@ -192,6 +202,7 @@ NEEDS: dict[str, Callable[[], str | None]] = {
     "ensurepip": _module("ensurepip"),
     "git": _on_path("git", package="git"),
     "linux": _system("linux"),
+    "lock": _lock,
     "macos": _system("darwin"),
     "make": _on_path("make", package="make"),
     "posix": lambda: None if os.name == "posix" else f"this is {sys.platform}",

@@ -22,6 +22,7 @@ from tests.escapes.stage import SPARE_SECONDS
 from tests.escapes.theatre import MARK_VARIABLE
 
 USERS: Final = ("root", "unprivileged")
+NO_SHELTER: Final = "it needs a PID namespace, which this system does not give"
 _OTHER_USER: Final = 4321  # nobody's number, so that no process but ours can be hurt in its name
 _START_SECONDS: Final = 90.0
 _TO_ALL: Final = "E35"  # without a namespace of its own it would reach processes that are not ours
@@ -192,7 +193,7 @@ def no_shelter(user: int) -> str | None:
     if done.returncode == 0:
         return None
     if done.returncode == REFUSED:
-        return f"it needs a PID namespace, which this system does not give: {done.stderr.strip()}"
+        return f"{NO_SHELTER}: {done.stderr.strip()}"
     return f"Python cannot be started as user {user}: {done.stderr.strip()[-300:]}"
 
 

@@ -16,7 +16,7 @@ from rlm_core.sandbox import LEVELS
 from tests.escapes.shelter import REFUSED
 from tests.support.workers import Worker
 
-pytestmark = pytest.mark.needs("linux", "bwrap")
+pytestmark = pytest.mark.needs("linux", "lock", "bwrap")
 ROOT = Path(__file__).resolve().parents[2]
 _SOMEBODY = "54321"
 _LEVELS = """
