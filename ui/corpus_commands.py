@@ -148,7 +148,7 @@ def remove(state: State, corpus_id: str, yes: bool) -> None:
     document = _facts_of(home, found_id)
     runs = corpora.runs_over(home, found_id, say)
     consequence = "; the record stays, the passages in it can no longer be opened" if runs else ""
-    if not (yes or state.as_json):
+    if not yes:
         _ask(document, f"{runs_line(runs)}{consequence}")
     corpora.remove(home, found_id, runs)
     if state.as_json:

@@ -204,8 +204,9 @@ def test_rename_changes_the_name_only(call: Callable[..., Any], docs: Path) -> N
 
 def test_remove_asks_nobody_where_nobody_is(call: Callable[..., Any], docs: Path, home: Home) -> None:
     corpus_id = call("corpus", "add", str(docs), "--json").json["corpus_id"]
-    result = call("corpus", "remove", corpus_id)
-    assert result.code == 2 and "--yes" in result.error and ids(home) == [corpus_id]
+    for words in ((), ("--json",)):
+        result = call("corpus", "remove", corpus_id, *words)
+        assert result.code == 2 and "--yes" in result.error and ids(home) == [corpus_id]
     assert call("corpus", "remove", corpus_id, "--yes").code == 0
     assert ids(home) == [] and (docs / "one.txt").exists()
     assert call("corpus", "remove", corpus_id, "--yes").code == 2
@@ -213,7 +214,7 @@ def test_remove_asks_nobody_where_nobody_is(call: Callable[..., Any], docs: Path
 
 def test_remove_says_which_runs_used_it(call: Callable[..., Any], docs: Path) -> None:
     run = call("ask", "How many documents mention refund?", str(docs), "--json").json
-    document = call("corpus", "remove", run["corpus_id"], "--json").json
+    document = call("corpus", "remove", run["corpus_id"], "--yes", "--json").json
     assert (document["runs"], document["removed"], document["documents"]) == ([run["run_id"]], True, 3)
     assert call("show", run["run_id"], "--json").json["run"]["answer"] == run["answer"]
 
@@ -231,7 +232,7 @@ def test_a_corpus_of_a_run_at_work_stays(call: Callable[..., Any], docs: Path, h
 def test_a_broken_corpus_can_be_removed(call: Callable[..., Any], docs: Path, home: Home) -> None:
     corpus_id = call("corpus", "add", str(docs), "--json").json["corpus_id"]
     (home.corpora / corpus_id / "manifest.json").write_text("{")
-    assert call("corpus", "remove", corpus_id, "--json").json["documents"] is None
+    assert call("corpus", "remove", corpus_id, "--yes", "--json").json["documents"] is None
     assert list(home.corpora.iterdir()) == []
 
 
@@ -390,7 +391,8 @@ sys.path.insert(0, {root!r})
 import ui.adding
 def hold(self, now):
     open({reached!r}, "w").close()
-    time.sleep(600)
+    while True:  # a signal just before a long sleep would be seen only after it
+        time.sleep(0.01)
 ui.adding.AddProgress.update = hold
 from ui.cli import main
 main()
