@@ -56,8 +56,8 @@ class Limits:
 def unpriced(limits: Limits, models: Iterable[str], prices: PriceTable) -> list[str]:
     """The models whose unknown price keeps the cost limit from holding.
 
-    None when no cost is limited, or when tokens or calls are limited by choice as well: they bound such a run
-    (the default on calls was not made with any price in mind).
+    There are none when no cost is limited, or when tokens or calls are limited by choice as well: they bound
+    such a run (the default on calls was not made with any price in mind).
     """
     chosen = limits.max_tokens is not None or limits.max_calls != Limits().max_calls
     if limits.max_cost_usd is None or chosen:
