@@ -16,7 +16,6 @@ from rlm_core.lm_handler import Completion, Request, estimate_usage
 
 ROOT: Final = "demo/root"
 SUB: Final = "demo/sub"
-NOTICE: Final = "demo model, no language model involved"
 
 
 def is_demo(model: str) -> bool:

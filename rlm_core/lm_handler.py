@@ -1,6 +1,7 @@
 """What the engine asks of a model, and the two handlers that need no model at all.
 
-`LMHandler.complete` makes exactly one try: retries, budget and spans belong to the engine (`rlm_core.calls`).
+`LMHandler.complete` makes exactly one try: retries, budget and spans belong to the engine
+(`rlm_core.model_calls`).
 """
 
 from __future__ import annotations

@@ -164,11 +164,6 @@ class SourceRanges:
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._work())
 
-    @property
-    def pending(self) -> bool:
-        """Whether there are searches that have not come to their end."""
-        return bool(self._waiting or self._running)
-
     async def finish(self, *, wait: bool) -> None:
         """Wait for all searches, at most `FINISH_SECONDS` (with `wait` false not at all); give up the rest.
 

@@ -1,8 +1,8 @@
 """The recorder the engine writes to: OpenTelemetry spans, payload texts, events.
 
 The engine knows only the OpenTelemetry *API*. Whoever wants a record builds a private tracer provider and a
-sink (`traces.recording.open_recorder`) and injects them; without that, spans are no-ops and payloads are only
-hashed.
+sink (`traces.recording.open_recording`) and injects them; without that, spans are no-ops and payloads are
+only hashed.
 """
 
 from __future__ import annotations

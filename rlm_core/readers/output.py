@@ -2,7 +2,7 @@
 
 A format is a module `rlm_core.readers.formats.<name>` with `read(path: str, out: Output) -> None`. It runs in
 a child process of its own (`rlm_core.readers.child`), which gives it a `StagedOutput`. What that leaves
-behind is untrusted: `rlm_core.readers.process` checks all of it before any of it counts.
+behind is untrusted: `rlm_core.readers.result` checks all of it before any of it counts.
 """
 
 from __future__ import annotations
