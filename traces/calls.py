@@ -19,11 +19,15 @@ _LIVE = "live_span"
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """A connection, and the spans as a table expression in SQL with its values."""
+    """A connection, and the spans as a table expression in SQL with its values.
+
+    `gaps` counts the runs that lack records (those of a demo model cost nothing whatever they lack).
+    """
 
     con: DuckDBPyConnection
     table: str
     values: Sequence[Any]
+    gaps: int
 
     def rows(self, sql: str, more: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query in which `{spans}` stands once for the table; `more` are values after its own."""
@@ -38,14 +42,17 @@ def spans_of(home: Home, run_refs: Sequence[str], warn: Warn | None) -> Iterator
         con = now.con if now.con is not None else stack.enter_context(in_memory())
         where, values = _stored(wanted, now)
         table = f"SELECT * FROM span WHERE {where}"
+        lacking = f"SELECT count(*) FROM run WHERE {where} AND problems > 0 AND NOT demo"
+        ((gaps,),) = rows_of(con, lacking, values)
         live = [run_id for run_id in now.spools if wanted is None or run_id in wanted]
         if live:
             con.execute(f"CREATE TEMP TABLE {_LIVE} AS FROM span LIMIT 0").fetchall()
             stack.callback(lambda: con.execute(f"DROP TABLE {_LIVE}").fetchall())
             for view in spool_views(home, live, warn):
                 append_spans(con, view.spans, _LIVE)
+                gaps += view.summary.problems > 0 and not view.summary.demo
             table += f" UNION ALL SELECT * FROM {_LIVE}"
-        yield Spans(con, f"({table})", values)
+        yield Spans(con, f"({table})", values, gaps)
 
 
 def _stored(wanted: set[str] | None, now: Current) -> tuple[str, list[str]]:

@@ -73,14 +73,16 @@ def cost_report(
     """Spend of the given runs (of all runs when none is given), grouped.
 
     {total_usd, known_usd, cost_status, tokens, calls, rows: [{<keys of by>, cost_usd, known_usd, cost_status,
-    tokens, calls, p50_usd, p95_usd, max_usd}]}, dearest first. With `class`, tokens are the billable ones of
+    tokens, calls, p50_usd, p95_usd, max_usd}], runs_with_gaps}, dearest first. The total is a lower bound
+    where runs lack records; rows say what is on record. With `class`, tokens are the billable ones of
     that class; the class None holds what cannot be told apart by class. Raises InputError for an unknown key
     or run.
     """
     keys = check_keys(by)
     with spans_of(home, run_refs, warn) as spans:
         whole, groups = _by_class(spans, keys) if CLASS in keys else _by_columns(spans, keys)
-    return report_json(keys, whole, groups)
+    whole.add_gaps(spans.gaps)
+    return {**report_json(keys, whole, groups), "runs_with_gaps": spans.gaps}
 
 
 def report_json(keys: Sequence[str], whole: Spend, rows: dict[Key, Group]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Spend:
     input: int = 0
     output: int = 0
     known_usd: Decimal = Decimal(0)
-    unknown: int = 0  # calls whose cost is not known
+    unknown: int = 0  # calls whose cost is not known, and runs with gaps
     priced: int = 0
     demo: int = 0
 
@@ -52,6 +52,10 @@ class Spend:
         self.unknown += other.unknown
         self.priced += other.priced
         self.demo += other.demo
+
+    def add_gaps(self, runs: int) -> None:
+        """Count runs that lack records: what those cost is not known, so the sum is a lower bound."""
+        self.unknown += runs
 
     @property
     def usd(self) -> Decimal | None:
@@ -94,6 +98,7 @@ def summarise(
     started = _started(fold, rows)
     ended = top.end_ns if top is not None and top.end_ns is not None else fold.last_ns
     demo = facts.flag(sc.DEMO) or (spend.calls > 0 and spend.demo == spend.calls)
+    spend.add_gaps(int(problems > 0 and not demo))
     return RunSummary(
         run_id=fold.run_id,
         question=_text(attributes, sc.QUESTION, text),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
-from traces.rows import SpanRow
+from traces.rows import RunSummary, SpanRow
 from traces.summing import CALL_KINDS, Spend
 
 GROUP_FROM: Final = 8  # neighbours of one kind that become a group
@@ -105,6 +105,13 @@ def outcome(span: SpanRow) -> str:
         or (span.status == "error" and span.error_type == "empty")
     )
     return "empty" if silent else span.status
+
+
+def mark_gaps(tops: Sequence[Node], run: RunSummary) -> None:
+    """What a run with gaps cost is not known even where every call on record is: its top nodes say so too."""
+    for node in tops:
+        if run.problems and run.cost_usd is None and node.totals.spend.usd is not None:
+            node.totals.spend.add_gaps(1)
 
 
 def build_tree(spans: Sequence[SpanRow], *, group_from: int = GROUP_FROM) -> list[Node]:

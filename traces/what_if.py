@@ -95,12 +95,15 @@ def what_if(
     with spans_of(home, run_refs, warn) as spans:
         calls = recorded_calls(spans)
         whole, groups = _summed(calls, keys, pricer)
+    for spend in (whole.then, whole.now):
+        spend.add_gaps(spans.gaps)
     report = report_json(keys, whole.now, {key: groups[key].group() for key in groups})
     for row in report["rows"]:
         row.update(groups[tuple(row[key] for key in keys)].compared())
     rows = report.pop("rows")
     unpriced = [{"model": model, "calls": count} for model, count in sorted(pricer.unpriced.items())]
     counts = {name: getattr(pricer, name) for name in ("without_usage", "estimated", "not_billed")}
+    counts["runs_with_gaps"] = spans.gaps
     return {**report, **whole.compared(), "as": dict(models), "unpriced": unpriced, **counts, "rows": rows}
 
 

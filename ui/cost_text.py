@@ -27,7 +27,7 @@ def cost_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     rows = [(*_place(row, by), _cost(row), *_sizes(row)) for row in report["rows"]]
     head = (*by, "cost", "tokens", "calls", "p50 / p95 / max of a call")
     lines = table(head, rows, right=frozenset(range(len(by), len(head))))
-    return [*lines, f"total: {_cost({**report, 'cost_usd': report['total_usd']})}"]
+    return [*lines, f"total: {_cost({**report, 'cost_usd': report['total_usd']})}", *_gaps(report)]
 
 
 def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
@@ -38,7 +38,7 @@ def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     recorded, would_be, difference = _compared({**report, "cost_usd": report["total_usd"]})
     models = " and ".join(f"{role} = {line(model)}" for role, model in report["as"].items())
     lines.append(f"total with {models}: {would_be}; recorded: {recorded}; difference: {difference}")
-    lines.extend(_remarks(report))
+    lines.extend([*_gaps(report), *_remarks(report)])
     return lines
 
 
@@ -81,6 +81,11 @@ def _sizes(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _cost(row: Mapping[str, Any]) -> str:
     return spent(row["cost_usd"], row.get("cost_status"), row.get("known_usd"))
+
+
+def _gaps(report: Mapping[str, Any]) -> Iterator[str]:
+    if report["runs_with_gaps"]:
+        yield f"the record of {counted(report['runs_with_gaps'], 'run')} has gaps: calls may be missing"
 
 
 def _compared(row: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
-from traces.reading import Group, Node, build_tree
+from traces.reading import Group, Node, build_tree, mark_gaps
 from ui.figures import counted, duration, spent, tokens
 from ui.visible import line
 
@@ -47,6 +47,7 @@ _Item = Node | Group | _More
 def tree_lines(view: RunView, *, everything: bool = False) -> Iterator[TreeLine]:
     """The lines of a run's tree, top first. With `everything` nothing is grouped and attempts are shown."""
     tops = build_tree(view.spans, group_from=0) if everything else build_tree(view.spans)
+    mark_gaps(tops, view.summary)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
     stack: list[tuple[str, str, _Item]] = [("", "", node) for node in reversed(tops)]
     while stack:

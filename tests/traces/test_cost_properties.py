@@ -181,6 +181,26 @@ def test_spans_run_and_every_grouping_add_up_to_the_last_digit(tree: Tree) -> No
 
 @given(trees(PRICED))
 @settings(max_examples=EXAMPLES)
+def test_a_record_with_gaps_costs_at_least_what_is_on_it_everywhere(tree: Tree) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home, spool = home_in(Path(folder)), Spool()
+        spool.run(tree)
+        write_spool(home, [*spool.records, {**fin(), "problems": 2}])
+        view = load_run(home, RUN)
+        spans = [span for span in view.spans if span.kind in ("root_call", "sub_call")]
+        known = sum((span.cost_usd or Decimal(0) for span in spans), Decimal(0))
+        demo = bool(spans) and all(span.cost_status == "demo" for span in spans)
+        total, status = (known, "demo") if demo else (None, "partial" if known else "unknown")
+        assert (view.summary.cost_usd, view.summary.known_usd) == (total, known)
+        for by in ((), ("role",), KEYS):
+            for report in (cost_report(home, [RUN], by), what_if(home, [RUN], by, {})):
+                assert (_amount(report["total_usd"]), Decimal(report["known_usd"])) == (total, known)
+                assert report["cost_status"] == view.summary.cost_status == status
+                assert report["runs_with_gaps"] == (not demo)
+
+
+@given(trees(PRICED))
+@settings(max_examples=EXAMPLES)
 def test_attempts_add_up_to_their_call(tree: Tree) -> None:
     with tempfile.TemporaryDirectory() as folder:
         view = load_run(written(tree, folder), RUN)

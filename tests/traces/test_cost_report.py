@@ -88,6 +88,7 @@ def test_by_role_and_model(tmp_path: Path) -> None:
             {"role": "root", "model": "r", **one},
             {"role": "root", "model": "s", **one},
         ],
+        "runs_with_gaps": 0,
     }
 
 

@@ -280,8 +280,12 @@ def test_a_damaged_record_is_called_incomplete(
     lines = home.spool_file(RUN).read_bytes().splitlines(keepends=True)
     home.spool_file(RUN).write_bytes(b"".join(lines[:5] + lines[6:]))
     assert call("runs", "--json").json[0]["complete"] is False
-    assert "trace incomplete: 1 record missing or unreadable\n" in call("show", RUN).out
+    shown = call("show", RUN).out
+    assert "trace incomplete: 1 record missing or unreadable\n" in shown
     assert "incomplete" in call("runs").out
+    # what was lost may have been a call
+    assert shown.count("cost unknown (at least $") >= 2 and "at least $" in call("runs").out
+    assert "the record of 1 run has gaps" in call("cost", RUN).out
 
 
 def test_a_record_that_only_lacks_its_end_misses_no_records(

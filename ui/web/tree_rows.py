@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
-from traces.reading import Group, Node, build_tree
+from traces.reading import Group, Node, build_tree, mark_gaps
 from traces.tree import Totals, outcome
 from ui.figures import duration, money
 from ui.tree import problem
@@ -77,6 +77,7 @@ class TreeRows:
 def tree_rows(view: RunView) -> TreeRows:
     """The rows of a run as it stands now."""
     tops = build_tree(view.spans)
+    mark_gaps(tops, view.summary)
     whole = Totals()
     for top in tops:
         whole.add(top.totals)
