@@ -8,6 +8,7 @@ they ran on.
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import tempfile
 from pathlib import Path
@@ -59,5 +60,6 @@ def _record(corpora: Path, out: Path, run_id: str, rate: float, seed: int) -> tu
         header, _, rest = recording.spool_path.read_text(encoding="utf-8").partition("\n")
     shown = json.dumps({**json.loads(header), "pid": 0, "host": "example"}, separators=(",", ":"))
     path = out / f"{run_id}.jsonl"
-    path.write_text(f"{shown}\n{rest}", encoding="utf-8")
+    machine = f"{platform.system()} {platform.release()} {platform.machine()}"
+    path.write_text(f"{shown}\n{rest.replace(machine, 'example')}", encoding="utf-8")
     return answer.text, path

@@ -58,6 +58,8 @@ def test_they_name_no_machine(shipped: dict[str, Any]) -> None:
     for path in (SAMPLES / "examples").glob("*.jsonl"):
         header = json.loads(path.read_text(encoding="utf-8").partition("\n")[0])
         assert (header["pid"], header["host"]) == (0, "example")
+    for view in shipped.values():
+        assert json.loads(view.spans[0].attributes[sc.VERSIONS])["platform"] == "example"
 
 
 def test_made_again_they_say_the_same(tmp_path: Path, shipped: dict[str, Any]) -> None:
