@@ -91,9 +91,12 @@ def rename_corpus(corpora: Path, corpus_id: str, name: str) -> None:
     draft = folder / f".{secrets.token_hex(8)}"
     with writing(folder):
         added = (folder / MANIFEST).stat()
-        draft.write_text(manifest_json(corpus_id, contents), "utf-8")
-        os.utime(draft, ns=(added.st_atime_ns, added.st_mtime_ns))
-        os.replace(draft, folder / MANIFEST)
+        try:
+            draft.write_text(manifest_json(corpus_id, contents), "utf-8")
+            os.utime(draft, ns=(added.st_atime_ns, added.st_mtime_ns))
+            os.replace(draft, folder / MANIFEST)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def corpus_folder(corpora: Path, corpus_id: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -216,6 +217,21 @@ def test_a_list_shows_the_latest_name(corpora: Path) -> None:
         shown += Corpus.list(corpora)
     assert [info.name for info in shown] == ["one", "two", "six"]
     assert len({info.added for info in shown}) == 1
+
+
+def test_a_name_that_cannot_be_written_leaves_the_corpus_as_it_was(
+    corpora: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.from_texts("x", corpora, name="one")
+    before = sorted(corpus.folder.iterdir())
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "utime", full)
+    with pytest.raises(CorpusError, match="No space left on device"):
+        Corpus.rename(corpora, corpus.corpus_id, "two")
+    assert sorted(corpus.folder.iterdir()) == before and Corpus.list(corpora)[0].name == "one"
 
 
 def test_finding_a_corpus(folder: Path, corpora: Path) -> None:
