@@ -148,7 +148,7 @@ def remove(state: State, corpus_id: str, yes: bool) -> None:
     document = _facts_of(home, found_id)
     runs = corpora.runs_over(home, found_id, say)
     consequence = "; the record stays, the passages in it can no longer be opened" if runs else ""
-    # scripts call this without --yes, and what is removed can be added again
+    # scripts call this without --yes; runs over it keep their record, and files in place are not touched
     if sys.stdin.isatty() and not (yes or state.as_json):
         _ask(document, f"{runs_line(runs)}{consequence}")
     corpora.remove(home, found_id, runs)
