@@ -16,7 +16,6 @@ RECORD_VERSION: Final = 1
 
 Kind = Literal["run", "iteration", "root_call", "cell", "batch", "sub_call", "attempt", "tool"]
 Status = Literal["running", "ok", "error", "cancelled", "lost"]
-Role = Literal["root", "sub"]
 KINDS: Final[tuple[Kind, ...]] = (
     "run",
     "iteration",
@@ -181,7 +180,6 @@ LOST_NAMES: Final = "rlm.names.lost"  # JSON list, after a death
 EV_HOST_REPLY: Final = "host_reply"  # budget() and other replies that code can see
 EV_WORKER_DIED: Final = "worker_died"
 EV_REBUILT: Final = "worker_rebuilt"
-EV_CANCEL: Final = "cancel_requested"
 EV_NOTICE: Final = "notice"
 EV_SOURCES: Final = "rlm.sources"  # SOURCE_RANGES found after the span had ended: readers put it there
 

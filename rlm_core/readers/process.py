@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from rlm_core.canonical import writing
 from rlm_core.errors import CorpusError
 from rlm_core.readers.child import DISK_FULL
 from rlm_core.readers.output import MOST_TEXT_BYTES, Unreadable
@@ -60,11 +59,13 @@ def run_child(module: str, path: str, folder: Path, caps: Caps, check: Callable[
         "module": module, "path": path, "folder": str(folder), "parent": os.getpid(), **asdict(caps),
     }  # fmt: skip
     command = [sys.executable, "-s", "-P", "-c", _BOOT, _PACKAGES, json.dumps(task)]
-    with writing(folder):
+    try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=worker_environment(str(folder), 0), cwd=folder, start_new_session=True,
         )  # fmt: skip
+    except OSError as error:
+        raise CorpusError(f"no process to read files can be started ({error.strerror or error})") from None
     try:
         _wait(child, folder, caps, check)
     finally:
