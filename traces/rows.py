@@ -112,11 +112,16 @@ class SpanRow(NamedTuple):
         return None if self.end_ns is None else (self.end_ns - self.start_ns) / 1e9
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of `rlmscope show` for one span (without attributes)."""
+        """The keys of `rlmscope show` for one span (without attributes).
+
+        `tokens` are the span's own, 0 where no model is asked and null where they are not known.
+        """
         out = {name: getattr(self, name) for name in _SHOWN}
-        out["tokens"] = dict(self.tokens) if self.tokens is not None else None
+        none = None if self.kind in _ASKING else 0
+        out["tokens"] = self.tokens or dict.fromkeys(("input", "output", "total"), none)
         out["cost_usd"] = money_json(self.cost_usd)
         return out
 
 
+_ASKING = ("root_call", "sub_call", "attempt", "tool")
 _SHOWN = tuple(name for name in SpanRow._fields if name != "attributes")

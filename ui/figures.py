@@ -34,17 +34,21 @@ def spent(cost: Decimal | str | None, status: str | None, known: Decimal | str |
     return f"{shown} (at least {money(known, None)})" if cost is None and known and Decimal(known) else shown
 
 
+_NO_TOKENS = "tokens unknown"
+
+
 def tokens(counts: Mapping[str, int | None] | None) -> str:
     """`1,200 in, 80 out`; a side that nobody reported is a question mark."""
-    if not counts:
-        return "tokens unknown"
+    if not counts or (counts.get("input"), counts.get("output")) == (None, None):
+        return _NO_TOKENS
     sides = ("?" if counts.get(side) is None else f"{counts[side]:,}" for side in ("input", "output"))
     return "{} in, {} out".format(*sides)
 
 
 def with_tokens(counts: Mapping[str, int | None] | None) -> str:
     """The same with its word in front."""
-    return f"tokens {tokens(counts)}" if counts else tokens(counts)
+    said = tokens(counts)
+    return said if said == _NO_TOKENS else f"tokens {said}"
 
 
 def duration(seconds: float | None) -> str:

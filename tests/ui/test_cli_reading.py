@@ -24,7 +24,7 @@ SPAN_KEYS: dict[str, Any] = {
     "start_ns": int,
     "end_ns": MAYBE_INT,
     "model": MAYBE_TEXT,
-    "tokens": (dict, type(None)),
+    "tokens": dict,
     "cost_usd": MAYBE_TEXT,
     "iteration": MAYBE_INT,
     "cell": MAYBE_INT,
@@ -87,10 +87,10 @@ def test_show_as_json(call: Callable[..., Any], written: Callable[..., Any]) -> 
     assert document["live"] is False
     for span in document["spans"]:
         has(span, SPAN_KEYS)
-        if span["tokens"] is not None:
-            assert set(span["tokens"]) == {"input", "output", "total"}
+        assert set(span["tokens"]) == {"input", "output", "total"}
     kinds = [span["kind"] for span in document["spans"]]
     assert kinds == ["run", "iteration", "root_call", "cell", "batch", "sub_call", "attempt"]
+    assert document["spans"][3]["tokens"] == {"input": 0, "output": 0, "total": 0}
     asked = document["spans"][5]
     assert (asked["role"], asked["call_index"], asked["tokens"]["total"], asked["cost_usd"]) == (
         "sub",
