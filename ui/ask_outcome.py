@@ -42,13 +42,18 @@ def estimate_words(estimate: Estimate, *, demo: bool) -> str:
     where = {"same_corpus": "this corpus", "similar_size": "a corpus of similar size"}[estimate.basis]
     low, high = (money(usd, "demo" if demo else None) for usd in estimate.usd or (None, None))
     parts = (
-        f"cost {low} / {high}",
-        "tokens {:,} / {:,}".format(*estimate.tokens),
-        "sub-calls {:,} / {:,}".format(*estimate.sub_calls),
-        "time {} / {}".format(*map(duration, estimate.seconds)),
+        _spread("cost {}", low, high),
+        _spread("{} tokens", *(f"{count:,}" for count in estimate.tokens)),
+        _spread("{} sub-calls", *(f"{count:,}" for count in estimate.sub_calls)),
+        _spread("{}", *map(duration, estimate.seconds)),
     )
     past = f"{counted(estimate.runs, 'earlier run')} of these models over {where}"
-    return f"estimate from {past}, half of the runs / 95 % at most: {' · '.join(parts)}"
+    return f"estimate from {past}: {' · '.join(parts)}"
+
+
+def _spread(form: str, low: str, high: str) -> str:
+    """The median, and what 95 of 100 runs do not exceed where that is more."""
+    return form.format(low) if low == high else f"{form.format(low)} (95 of 100 at most {high})"
 
 
 @dataclass(frozen=True, slots=True)

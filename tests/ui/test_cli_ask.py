@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from rlm_core.errors import ModelError
 from rlm_core.lm_handler import FunctionLMHandler, Request
+from traces.estimate import Estimate
+from ui.ask_outcome import estimate_words
 from ui.cli import cli
 
 COUNT = "How many tickets are about billing?"
@@ -392,6 +394,17 @@ def test_what_a_run_will_take_is_said_once_there_is_a_history(
     assert (said["runs"], said["basis"]) == (1, "same_corpus")
     assert said["sub_calls"] == dict.fromkeys(("p50", "p95"), first.json["sub_calls"])
     assert said["tokens"]["p95"] == first.json["tokens"]["total"]
-    words = "estimate from 1 earlier run of these models over this corpus, half of the runs / 95 % at most: "
-    assert words + "cost $0 (demo) / $0 (demo) · tokens" in second.err
-    assert f"sub-calls {first.json['sub_calls']} / {first.json['sub_calls']}" in second.err
+    took = (
+        f"cost $0 (demo) · {first.json['tokens']['total']:,} tokens · {first.json['sub_calls']} sub-calls · "
+    )
+    assert f"estimate from 1 earlier run of these models over this corpus: {took}" in second.err
+
+
+def test_an_estimate_says_the_tail_only_where_it_is_more_than_the_middle() -> None:
+    usd = (Decimal("0.0012"), Decimal("0.03"))
+    estimate = Estimate(9, "similar_size", usd, (1_000, 4_000), (200, 200), (2.0, 61.0))
+    assert estimate_words(estimate, demo=False) == (
+        "estimate from 9 earlier runs of these models over a corpus of similar size: "
+        "cost $0.0012 (95 of 100 at most $0.03) · 1,000 tokens (95 of 100 at most 4,000) · 200 sub-calls · "
+        "2.0 s (95 of 100 at most 1 min 01 s)"
+    )
