@@ -110,7 +110,7 @@ def summarise(
         sub_model=facts.text(sc.SUB_MODEL),
         sub_calls=len(calls),
         failed_sub_calls=sum(row.status not in ("ok", "running") for row in calls),
-        iterations=sum(row.kind == "iteration" and row.depth == 0 for row in rows),
+        iterations=sum(map(_is_turn, rows)),
         cost_usd=spend.usd,
         cost_status="demo" if demo and not spend.calls else spend.status,
         known_usd=spend.known_usd,
@@ -127,6 +127,11 @@ def summarise(
         trace_id=fold.header.trace_id,
         engine_version=fold.header.engine_version,
     )
+
+
+def _is_turn(row: SpanRow) -> bool:
+    """An iteration of the top run; the one extra root call for a forced answer is none."""
+    return row.kind == "iteration" and row.depth == 0 and row.attributes.get(sc.FORCED) is not True
 
 
 def _started(fold: Fold, rows: tuple[SpanRow, ...]) -> int:

@@ -275,6 +275,7 @@ def test_a_forced_answer_is_an_answer_and_says_so(
     result = call("ask", COUNT, str(tickets), "--max-iterations", "2", "--json")
     document = result.json
     assert (result.code, document["answer"], document["forced"]) == (0, "about six", True)
+    assert call("runs", "--json").json[0]["iterations"] == document["iterations"] == 2
     assert document["stop_reason"] == "max_iterations"
     assert "forced: a limit was reached" in call("ask", COUNT, str(tickets), "--max-iterations", "2").out
 
