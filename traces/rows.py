@@ -114,11 +114,12 @@ class SpanRow(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """The keys of `rlmscope show` for one span (without attributes).
 
-        `tokens` are the span's own, 0 where no model is asked and null where they are not known.
+        `tokens` are the span's own: 0 where no model was asked or nothing is billed, null where unknown.
         """
         out = {name: getattr(self, name) for name in _SHOWN}
-        none = None if self.kind in _ASKING else 0
-        out["tokens"] = self.tokens or dict.fromkeys(("input", "output", "total"), none)
+        out["tokens"] = self.tokens
+        if self.tokens is None and (self.kind not in _ASKING or self.cost_status == "free"):
+            out["tokens"] = dict.fromkeys(("input", "output", "total"), 0)
         out["cost_usd"] = money_json(self.cost_usd)
         return out
 
