@@ -125,8 +125,10 @@ class Campaign:
         said = err.read_text(errors="replace") if err.exists() else ""  # killed before it made the file
         if "Traceback" in said:
             self.broken.append(f"{number}: the {target} showed a traceback: {said.strip()[-300:]}")
-        # a deletion may come too late: another one was first, or the run is going on
-        if child.code not in (-9, 0) and target != "delete":
+        # a deletion may come too late: another one was first, or the run is going on; of two rebuilds at the
+        # same time one is refused
+        refused = target == "rebuild" and "Another process is rebuilding" in said
+        if child.code not in (-9, 0) and target != "delete" and not refused:
             self.broken.append(f"{number}: the {target} ended with {child.code}: {said.strip()[-300:]}")
 
     # -- what is started, and when it is killed
