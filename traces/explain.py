@@ -10,7 +10,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from rlm_core.cost_check import difference
 from rlm_core.errors import InputError
-from traces.facts import CLASSES, Facts, class_costs, class_tokens, token_counts, usd_amount
+from traces.facts import CLASSES, Facts, class_costs, class_tokens, exact_total, token_counts, usd_amount
 from traces.folding import printable
 from traces.rows import SpanRow, money_json
 from traces.summing import CALL_KINDS
@@ -38,7 +38,7 @@ def explain(view: RunView, span: SpanRow) -> dict[str, Any]:
     rows = _rows(tokens, class_costs(tokens, span.cost_usd, raw), price)
     attempts = [_attempt(child) for child in view.spans if _is_attempt_of(child, span)]
     known = [usd_amount(attempt["cost_usd"]) or Decimal(0) for attempt in attempts]
-    lower = span.cost_usd if span.cost_usd is not None else _total(known)
+    lower = span.cost_usd if span.cost_usd is not None else exact_total(known)
     whole, rest = _sum_and_rest(span.cost_usd, rows)
     return {
         "total_usd": money_json(span.cost_usd),
@@ -103,7 +103,7 @@ def _sum_and_rest(
     parts = [usd_amount(row["cost_usd"]) for row in rows]
     if cost_usd is None or None in parts:
         return None, None
-    whole = _total([part or Decimal(0) for part in parts])
+    whole = exact_total([part or Decimal(0) for part in parts])
     return whole, _EXACT.subtract(cost_usd, whole)
 
 
@@ -153,10 +153,3 @@ def _litellm(facts: Facts, attempts: list[dict[str, Any]]) -> dict[str, Any] | N
         return None
     off = None if ours is None else f"{difference(ours, theirs):.6f}"
     return {"usd": money_json(theirs), "difference": off}
-
-
-def _total(amounts: list[Decimal]) -> Decimal:
-    total = Decimal(0)
-    for amount in amounts:
-        total = _EXACT.add(total, amount)
-    return total

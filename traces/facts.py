@@ -8,7 +8,7 @@ cache_write and output.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final
@@ -174,3 +174,11 @@ def _class_cost(tokens: int, rate: Decimal | None) -> Decimal | None:
         return None
     value = _EXACT.divide(_EXACT.multiply(rate, tokens), 1_000_000)
     return value if _fits(value) else None
+
+
+def exact_total(amounts: Iterable[Decimal]) -> Decimal:
+    """The sum of recorded dollars, to the last digit."""
+    total = Decimal(0)
+    for amount in amounts:
+        total = _EXACT.add(total, amount)
+    return total

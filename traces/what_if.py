@@ -20,7 +20,7 @@ from rlm_core.models import check_model_id
 from rlm_core.pricing import CLASSES, Price, PriceTable
 from traces.calls import spans_of
 from traces.cost import CLASS, Group, Key, check_keys, report_json
-from traces.facts import token_counts
+from traces.facts import exact_total, token_counts
 from traces.home import Home
 from traces.prices import price_table
 from traces.recorded_calls import Cost, RecordedCall, recorded_calls
@@ -159,10 +159,7 @@ def _summed_prices(prices: Sequence[Price]) -> Cost:
     for price in prices:
         for name, usd in price.classes.items():
             classes[name] = _EXACT.add(classes[name], usd)
-    total = Decimal(0)
-    for usd in classes.values():
-        total = _EXACT.add(total, usd)
-    return Cost(total, prices[-1].status, dict(classes))
+    return Cost(exact_total(classes.values()), prices[-1].status, dict(classes))
 
 
 def _summed(
