@@ -10,17 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlm_core import semconv as sc
 from rlm_core.errors import ModelError
-from rlm_core.litellm_errors import parse_retry_after
 from rlm_core.litellm_handler import LiteLLMHandler
 from rlm_core.lm_handler import Completion, Message, Request, Usage
 from tests.support.loopback import Fault, Loopback, Reply, Script, echo
@@ -308,9 +303,6 @@ def test_a_used_up_quota_is_not_retried(server: Loopback) -> None:
     assert (error.kind, error.retryable) == ("rate_limit", False)
 
 
-# -- Retry-After
-
-
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -325,23 +317,6 @@ def test_retry_after_reaches_the_error(
     error = failure(server, Fault("429", ordinal=0, headers=headers))
     assert error.retry_after == seconds
     assert failure(server, Fault("503", ordinal=0, headers=headers)).retry_after == seconds
-
-
-@given(st.integers(-1000, 10**6), st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)))
-def test_a_date_counts_from_the_servers_own_clock(seconds: int, date: datetime) -> None:
-    now = date.replace(microsecond=0, tzinfo=UTC)
-    until = format_datetime(now + timedelta(seconds=seconds), usegmt=True)
-    expected = float(max(0, seconds))
-    assert (
-        parse_retry_after({"Retry-After": until, "Date": format_datetime(now, usegmt=True)}, 0.0) == expected
-    )
-    assert parse_retry_after({"retry-after": until}, now.timestamp()) == expected
-
-
-@given(st.text())
-def test_no_header_text_breaks_it(text: str) -> None:
-    seconds = parse_retry_after({"Retry-After": text, "retry-after-ms": text, "Date": text})
-    assert seconds is None or 0.0 <= seconds < float("inf")
 
 
 # -- loops, concurrency, silence
