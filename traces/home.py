@@ -67,8 +67,13 @@ class Home:
 
     @property
     def settings(self) -> Path:
-        """Settings, which may hold keys: to be written with mode 0600."""
+        """What a person has set: models, limits, sandbox. No keys."""
         return self.root / "settings.toml"
+
+    @property
+    def keys(self) -> Path:
+        """Keys of model providers (0600): read only by processes that call models."""
+        return self.root / "keys.json"
 
     @property
     def ingest_lock(self) -> Path:
