@@ -1,0 +1,110 @@
+"""What kind of text a reply of a sub-call is: its form, whether it declines, which numbers it names.
+
+Pure functions of untrusted text, by rules of spelling alone: they read no meaning. Languages of the phrases:
+English, Spanish, Portuguese, French and German.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from rlm_core.normalise import normalise
+
+_LOOKED_AT: Final = 400  # characters: who declines says so at the beginning
+_LABEL_CHARS: Final = 40
+_LABEL_WORDS: Final = 3
+_JSON_CHARS: Final = 100_000
+_KEYS: Final = 8  # of a JSON object that are named
+_FENCE: Final = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_PLAIN_NUMBER: Final = re.compile(r"[-+~≈$€£]?\s*\d[\d.,]*\s*%?")
+_TELLING_DIGITS: Final = 3  # a number of fewer digits may be counted, ranked or guessed from anywhere
+_DECLINED: Final = re.compile(
+    r"\b(?:i(?: a|['’])m (?:sorry|unable|not able)|i (?:can ?not|can['’]t|could not|couldn['’]t|won['’]t) "
+    r"|as an ai\b|i do(?: not|n['’]t) have (?:access|enough|any information)|unable to (?:answer|determine)"
+    r"|lo siento|no puedo |desculpe|não posso |je suis désolé|je ne peux pas|es tut mir leid|ich kann nicht)"
+)
+_NOTHING: Final = re.compile(
+    r"^\W*(?:not (?:found|mentioned|stated|specified|given|available|applicable)|n/a|none|null|unknown"
+    r"|no (?:information|answer|mention|data|relevant)|nothing|no se (?:encontr|mencion)|no encontrad"
+    r"|não (?:encontrad|mencionad|consta)|ninguno|nenhum|pas (?:trouvé|mentionné)|nicht (?:gefunden|erwähnt))"
+)
+
+
+def declines(text: str) -> bool:
+    """Whether a reply begins as refusals and apologies do ("I'm sorry, but I cannot ...")."""
+    return _DECLINED.search(normalise(text[:_LOOKED_AT])) is not None
+
+
+def found_nothing(text: str) -> bool:
+    """Whether a reply begins by saying that there is nothing ("not found", "N/A", "no information ...")."""
+    return _NOTHING.search(normalise(text[:_LOOKED_AT])) is not None
+
+
+def form(text: str) -> str:
+    """The form of a reply in words: `a number`, `a word or two`, `a JSON list`, `a JSON object with the keys
+    ...` or `running text`. The names of keys are the model's.
+    """
+    bare = text.strip()
+    fenced = _FENCE.fullmatch(bare)
+    inner = fenced[1].strip() if fenced else bare
+    if inner[:1] in ("{", "[") and len(inner) <= _JSON_CHARS:
+        return _json_form(inner) or "running text"
+    if _PLAIN_NUMBER.fullmatch(bare[:_LABEL_CHARS]) and len(bare) <= _LABEL_CHARS:
+        return "a number"
+    if is_label(bare):
+        return "a word or two"
+    return "running text"
+
+
+def is_label(text: str) -> bool:
+    """Whether a text is a word or two, as the name of a class is."""
+    bare = text.strip()
+    return 0 < len(bare) <= _LABEL_CHARS and "\n" not in bare and len(bare.split()) <= _LABEL_WORDS
+
+
+def _json_form(text: str) -> str | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, list):
+        return "a JSON list"
+    if not value:
+        return "an empty JSON object"
+    keys = sorted(value)
+    more = f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else ""
+    return "a JSON object with the keys " + ", ".join(key[:_LABEL_CHARS] for key in keys[:_KEYS]) + more
+
+
+def telling_numbers(text: str) -> dict[str, str]:
+    """The numbers of three digits or more in a text: their comparable form and how they are written."""
+    found = ((_comparable(written), written) for written in _NUMBER.findall(text))
+    return {number: written for number, written in found if len(number.replace(".", "")) >= _TELLING_DIGITS}
+
+
+def numbers(text: str) -> set[str]:
+    """All numbers in a text in comparable form."""
+    return {_comparable(written) for written in _NUMBER.findall(text)} | set(_runs(text))
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Every run of digits by itself: `2024.05.01` is also 2024, 5 and 1."""
+    for digits in re.findall(r"\d+", text):
+        yield digits.lstrip("0") or "0"
+
+
+def _comparable(written: str) -> str:
+    """`1,234.50`, `1.234,50` and `1234.5` are one number: a separator before one or two last digits is the
+    decimal one, all others are dropped.
+    """
+    whole, mark, last = written, "", ""
+    for place in (len(written) - 2, len(written) - 3):
+        if place > 0 and written[place] in ".,":
+            whole, mark, last = written[:place], ".", written[place + 1 :].rstrip("0")
+            break
+    digits = re.sub(r"\D", "", whole).lstrip("0") or "0"
+    return digits + (mark + last if last else "")
