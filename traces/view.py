@@ -91,6 +91,11 @@ class SpoolRun:
         self._reader = SpoolReader(self._path)
         self._fold = Fold(run_id)
 
+    @property
+    def position(self) -> int:
+        """How many bytes of the spool have been read: as long as it stays, polls give equal views."""
+        return self._reader.offset
+
     def poll(self) -> RunView:
         """The run as it stands now. Raises RecordError when the spool is gone, unreadable or too new."""
         # asked before reading: when the process was gone by then, everything it wrote is there to be read

@@ -1,9 +1,14 @@
-"""The run a page shows, kept for the session: read once when it has ended, polled while it goes on."""
+"""The run a page shows, kept for the session: read once when it has ended, polled while it goes on.
+
+What pages work out from a run is kept with it: see `Record.once`. A run that has grown is a new `Record`, so
+nothing that was worked out before is taken for what holds now.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import streamlit as st
 
@@ -13,17 +18,44 @@ from traces.reading import RunView, SpoolRun, load_run, resolve_run
 from traces.user_log import deleted_runs
 from ui.web.tree_rows import TreeRows, tree_rows
 
+if TYPE_CHECKING:
+    from traces.suspects import Suspect
+
+_T = TypeVar("_T")
 _KEPT: Final = "run-record"  # in the session: one run, the last that was looked at
+Select = Callable[[str], None]  # goes to the span with that id
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Record:
     """A run as it was last read. `said` are sentences about reading it; `spool` is there while it goes on."""
 
+    home: Home
     view: RunView
-    rows: TreeRows
     spool: SpoolRun | None = None
     said: list[str] = field(default_factory=list)
+    position: int = 0  # of the spool when the view was made
+    _made: dict[Hashable, Any] = field(default_factory=dict)
+
+    def once(self, make: Callable[[RunView], _T], name: Hashable = None) -> _T:
+        """What `make` works out from the run, worked out only once. A function that is made anew for every
+        call (a lambda, a partial) needs a `name` that says the same as it."""
+        key = make if name is None else name
+        if key not in self._made:
+            self._made[key] = make(self.view)
+        return cast("_T", self._made[key])
+
+    @property
+    def rows(self) -> TreeRows:
+        """All rows of the recursion tree, in the order of the record."""
+        return self.once(tree_rows)
+
+    @property
+    def suspects(self) -> dict[str, Suspect]:
+        """Sub-calls that look wrong, by span id."""
+        from traces.suspects import suspects
+
+        return self.once(suspects)
 
 
 def full_id(home: Home, ref: str) -> str:
@@ -69,12 +101,14 @@ def _read(home: Home, run_id: str) -> Record:
     if view.live:
         spool = SpoolRun(home, run_id)
         view = spool.poll()
-        return Record(view, tree_rows(view), spool, said)
-    return Record(view, tree_rows(view), None, said)
+        return Record(home, view, spool, said, spool.position)
+    return Record(home, view, None, said)
 
 
 def _polled(home: Home, kept: Record, spool: SpoolRun) -> Record:
     view = spool.poll()
     if not view.live:
         return _read(home, view.run_id)
-    return Record(view, tree_rows(view), spool, kept.said)
+    if spool.position == kept.position:
+        return kept
+    return Record(home, view, spool, kept.said, spool.position)

@@ -1,4 +1,4 @@
-"""The Run page: `/run?run=ID&span=ID`. Its head, the recursion tree, and the chosen span in full.
+"""The Run page: `/run?run=ID&view=NAME&span=ID`. Its head, and one view of the run.
 
 The address is the truth about what is shown: choosing a span writes it there, a reload reads it there.
 """
@@ -11,17 +11,15 @@ import streamlit as st
 
 from rlm_core.errors import InputError, RLMScopeError
 from traces.home import Home
-from traces.reading import SpanRow, resolve_span
-from ui.web import launch, run_record, tree_view
+from ui.web import launch, run_record
 from ui.web.notices import note, problem
 from ui.web.run_header import header
 from ui.web.run_record import Record
-from ui.web.span_view import span_view
+from ui.web.run_views import choose_view
 
 _TICK: Final = 1.0  # seconds between two looks at a run that goes on
 _SLOW_TICK: Final = 3.0  # the same for one with very many spans
 _MANY: Final = 5_000
-_TABLE_HELP: Final = "The same rows as a table: to search, to sort, and for screen readers."
 _STYLE: Final = """
 <style>
 .st-key-run-question [data-testid="stText"] { font-size: 1.1rem; font-weight: 600; }
@@ -99,7 +97,7 @@ def _top(record: Record) -> None:
 
 
 def _body(home: Home, run_id: str, live: bool) -> None:
-    """Tree and detail; for a run that goes on also its head. Drawn anew by itself while it goes on."""
+    """The chosen view; for a run that goes on also the head. Drawn anew by itself while it goes on."""
     try:
         record = run_record.open_record(home, run_id)
     except InputError as error:
@@ -115,36 +113,13 @@ def _body(home: Home, run_id: str, live: bool) -> None:
     if not record.view.spans:
         note("Nothing has been recorded yet." if live else "This run recorded no spans.")
         return
-    _panes(record)
-
-
-def _panes(record: Record) -> None:
-    view, rows = record.view, record.rows
-    span = _chosen(record)
-    left, right = st.columns([11, 10], gap="medium")
-    with left, st.container(key="run-tree", gap="small"):
-        as_table = st.toggle("Table", key="run-as-table", help=_TABLE_HELP)
-        show = tree_view.table if as_table else tree_view.tree
-        show(rows, run_id=view.run_id, selected=span.span_id, on_select=_go)
-    with right:
-        span_view(view, span, rows.rows[rows.place[span.span_id]], _go)
-
-
-def _chosen(record: Record) -> SpanRow:
-    """The span of the address, else the topmost one; a span that is not there is said to be so."""
-    ref = st.query_params.get("span", "")
-    top = record.rows.rows[0].span
-    assert top is not None  # groups stand below spans
-    if ref:
-        try:
-            return resolve_span(record.view, ref)
-        except InputError as error:
-            problem(error)
-    return record.view.by_id[top]
+    choose_view().show(record, _go)
 
 
 def _go(span_id: str) -> None:
+    """Show a span, in the view that is made for it."""
     st.query_params["span"] = span_id
+    st.query_params.pop("view", None)
 
 
 main()

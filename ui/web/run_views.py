@@ -1,0 +1,66 @@
+"""The views of the Run page below its head, chosen by `?view=`.
+
+A view is a function of the run and of the way to go to a span. It is drawn anew at every interaction, and by
+itself while the run goes on; it reads its own keys of the address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import streamlit as st
+
+from ui.web import run_tree
+from ui.web.notices import problem
+from ui.web.run_record import Record, Select
+
+_KEY: Final = "run-view"
+FIRST: Final = "tree"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: its title (ours), and what draws it."""
+
+    title: str
+    show: Callable[[Record, Select], None]
+
+
+VIEWS: Final[dict[str, View]] = {
+    FIRST: View("Tree", run_tree.show),
+}
+
+
+def view_of_address() -> str:
+    """The name of the view that the address asks for; one that is not there is said to be so."""
+    name = st.query_params.get("view", FIRST)
+    if name in VIEWS:
+        return name
+    problem(f"There is no view “{name[:60]}” of a run; this is its tree.")
+    return FIRST
+
+
+def choose_view() -> View:
+    """Draw the choice of views, and return the one that is chosen."""
+    name = view_of_address()
+    st.session_state[_KEY] = name  # the address leads, also after a step back
+    st.segmented_control(
+        "View",
+        list(VIEWS),
+        format_func=lambda view: VIEWS[view].title,
+        key=_KEY,
+        required=True,
+        on_change=_chosen,
+        label_visibility="collapsed",
+    )
+    return VIEWS[name]
+
+
+def _chosen() -> None:
+    name = st.session_state[_KEY]
+    if name == FIRST:
+        st.query_params.pop("view", None)
+    else:
+        st.query_params["view"] = name
