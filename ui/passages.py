@@ -6,7 +6,7 @@ What the record says is untrusted; the passages are read from the corpus if it i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from traces.facts import LARGEST
 from traces.reading import RunView, SpanRow
 from ui.figures import counted
 
+Load = Callable[[Path, str], Corpus]  # folder of all corpora, id of one; raises CorpusError
 SHOWN_BYTES: Final = 4_000  # of one passage that are read
 _HOW: Final = {
     "reference": "The prompt holds these passages of the corpus, word for word.",
@@ -30,8 +31,10 @@ _OLD: Final = "the code built this prompt from texts of its own"  # the only rea
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One range. `also` is None where other places were not counted; `text` is "" when `problem` says why."""
+    """One range. `number` is that of the document in the corpus of the sources. `also` is None where other
+    places were not counted; `text` is "" when `problem` says why, and then it cannot be opened either."""
 
+    number: int
     document: str
     place: str | None
     start: int
@@ -48,14 +51,21 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`words`: what is known, in sentences; passages that make no sense are left out and counted there."""
+    """`words`: what is known, in sentences; passages that make no sense are left out and counted there.
+
+    `corpus_id` is what the record says, unchecked; None when it says nothing.
+    """
 
     words: list[str]
     passages: list[Passage]
+    corpus_id: str | None = None
 
 
-def sources_of(view: RunView, span: SpanRow, value: Any, corpora: Path) -> Sources | None:
-    """What the source ranges of a span mean; None when the value is nothing of the kind."""
+def sources_of(
+    view: RunView, span: SpanRow, value: Any, corpora: Path, load: Load = Corpus.load
+) -> Sources | None:
+    """What the source ranges of a span mean; None when the value is nothing of the kind. `load` opens the
+    corpus: a caller with many spans of one corpus can give a function that keeps it."""
     how = value.get("how") if isinstance(value, Mapping) else None
     if not isinstance(how, str):
         return None
@@ -66,7 +76,7 @@ def sources_of(view: RunView, span: SpanRow, value: Any, corpora: Path) -> Sourc
     digest = None if run is None else run.attributes.get(sc.CORPUS + ".sha256")
     rows = document_rows(view.payload(digest) if isinstance(digest, str) else None)
     corpus_id = None if run is None else run.attributes.get(sc.CORPUS_ID)
-    reader = _Reader(corpora, corpus_id if usable else None)
+    reader = _Reader(corpora, corpus_id if usable else None, load)
     places, also = _list(value, "places"), _list(value, "also")
     passages = []
     for number in usable:
@@ -74,8 +84,9 @@ def sources_of(view: RunView, span: SpanRow, value: Any, corpora: Path) -> Sourc
         name = str(rows[document]["document"]) if document < len(rows) else f"document {document}"
         place = places[number] if number < len(places) and isinstance(places[number], str) else None
         others = also[number] if number < len(also) and type(also[number]) is int else None
-        passages.append(Passage(name, place, start, end, others, *reader.read(document, start, end)))
-    return Sources(words, passages)
+        text, problem = reader.read(document, start, end)
+        passages.append(Passage(document, name, place, start, end, others, text, problem))
+    return Sources(words, passages, corpus_id if isinstance(corpus_id, str) else None)
 
 
 def passage_line(passage: Passage) -> str:
@@ -107,12 +118,12 @@ def document_rows(corpus: object) -> list[dict[str, object]]:
 class _Reader:
     """Reads passages of one corpus, or says why it cannot."""
 
-    def __init__(self, corpora: Path, corpus_id: object) -> None:
+    def __init__(self, corpora: Path, corpus_id: object, load: Load) -> None:
         self._corpus: Corpus | None = None
         self._problem: str | None = None
         try:
             if isinstance(corpus_id, str):
-                self._corpus = Corpus.load(corpora, corpus_id)
+                self._corpus = load(corpora, corpus_id)
             else:
                 self._problem = "the record does not say which corpus this was"
         except CorpusError:
