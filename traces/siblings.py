@@ -64,9 +64,11 @@ def among_siblings(view: RunView, calls: Sequence[SpanRow]) -> Found:
     odd: list[_Reply] = []
     for family in families.values():
         yield from _refusals(family)
-        yield from _lengths(family)
-        yield from _formats(family)
-        odd += _odd_labels(family)
+        # in a search most calls find nothing: the one that finds something is no exception
+        telling = [reply for reply in family if not reply.nothing]
+        yield from _lengths(telling)
+        yield from _formats(telling)
+        odd += _odd_labels(telling)
     yield from _against_prompts(view, families, odd)
 
 
@@ -128,7 +130,9 @@ def _lengths(family: Sequence[_Reply]) -> Found:
 
 
 def _formats(family: Sequence[_Reply]) -> Found:
-    (usual, number), *_ = Counter(reply.form for reply in family).most_common(1)
+    if len(family) < _FEW:
+        return
+    ((usual, number),) = Counter(reply.form for reply in family).most_common(1)
     others = [reply for reply in family if reply.form != usual]
     if _is_rare(others, family):
         for reply in others:
