@@ -144,6 +144,9 @@ RESPONSE_NORM_HASH: Final = "rlm.hash.response_normalised"
 #: not listed; `why` is a clause that says why text of the prompt was not searched, also beside "reference".
 #: On the span of a child run: its question and the documents it was given, in the corpus of the run above.
 SOURCE_RANGES: Final = "rlm.source_ranges"
+#: What of the corpus stands in what the root was shown, in the same form: on a cell its output as shown, on a
+#: run the description of the corpus. It was read only if a root call of the run came after it.
+SHOWN_RANGES: Final = "rlm.shown_ranges"
 SERVED_FROM: Final = "rlm.served_from"  # model | record (an answer this run already had)
 BATCH_SIZE: Final = "rlm.batch.size"
 BATCH_FAILED: Final = "rlm.batch.failed"
@@ -170,6 +173,11 @@ VARIABLES: Final = "rlm.variables"  # payload prefix: JSON list {name, type, siz
 NAMES_READ: Final = "rlm.names.read"  # JSON list
 NAMES_WRITTEN: Final = "rlm.names.written"  # JSON list
 VALUES_READ: Final = "rlm.names.read_values"  # JSON {name: hash of its value before the cell, null: unknown}
+#: Which parts of the corpus code was given in a cell, as JSON {whole, parts, left_out?}. `whole` lists ranges
+#: of documents, [first number, last number], each given as one `str`: what code read of it is not known.
+#: `parts` are [document, start byte, end byte]; `left_out` counts parts that are not listed. The worker says
+#: so: it is a hint, no proof.
+TOUCHED: Final = "rlm.touched"
 FINDINGS: Final = "rlm.findings"  # JSON list {rule, line, message}
 CELL_CPU: Final = "rlm.cell.cpu_seconds"
 CELL_WALL: Final = "rlm.cell.wall_seconds"  # less the time sub-calls were outstanding
@@ -181,7 +189,7 @@ EV_HOST_REPLY: Final = "host_reply"  # budget() and other replies that code can 
 EV_WORKER_DIED: Final = "worker_died"
 EV_REBUILT: Final = "worker_rebuilt"
 EV_NOTICE: Final = "notice"
-EV_SOURCES: Final = "rlm.sources"  # SOURCE_RANGES found after the span had ended: readers put it there
+EV_SOURCES: Final = "rlm.sources"  # ranges found after the span had ended: readers put them on the span
 
 
 def chat(model: str) -> str:

@@ -1,0 +1,124 @@
+"""Where the texts that a child run was given stand in the corpus of the run above it.
+
+A child run with texts of its own has a small corpus of its own, and its spans count bytes in that. What it
+was given is recorded as parts, texts and places; the places as byte ranges stand on its span.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+_MOST_BYTES: Final = 4  # of one character in UTF-8
+_Piece = tuple[int, int, int, int]  # first byte and behind the last in the child, document and byte above
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """From places in one corpus to those in another; `pieces` by document, None when both are the same."""
+
+    pieces: tuple[tuple[_Piece, ...], ...] | None
+
+    @classmethod
+    def same(cls) -> Translation:
+        """Of a run that works on the corpus itself."""
+        return cls(None)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing is to be translated."""
+        return self.pieces is None
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are to translate from."""
+        return len(self.pieces or ())
+
+    def size(self, document: int) -> int:
+        """The end of what is known of a document."""
+        pieces = (self.pieces or ())[document]
+        return pieces[-1][1] if pieces else 0
+
+    def places(self, document: int, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The places of a range; what the child's texts hold beside text of the corpus has none."""
+        return ((other, first, behind) for _, other, first, behind in self.cuts(document, start, end))
+
+    def cuts(self, document: int, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """The same; before each place stands the byte of `document` at which it begins."""
+        if self.pieces is None:
+            yield start, document, start, end
+        elif document < len(self.pieces):
+            pieces = self.pieces[document]
+            for first, behind, other, at in pieces[max(0, bisect_right(pieces, (start,)) - 1) :]:
+                if first >= end:
+                    return
+                low, high = max(first, start), min(behind, end)
+                if low < high:
+                    yield low, other, at + low - first, at + high - first
+
+    def through(self, above: Translation) -> Translation:
+        """This translation followed by that of the run above."""
+        if self.pieces is None or above.pieces is None:
+            return above if self.pieces is None else self
+        return Translation(tuple(tuple(_chained(pieces, above)) for pieces in self.pieces))
+
+
+def translation(
+    context: str | None, ranges: Sequence[Any], sizes: Sequence[int | None]
+) -> Translation | None:
+    """The places of a child's texts, or None when the record does not tell them for sure.
+
+    `context` is the recorded JSON: one list of parts per document, each a text or [document, first character,
+    behind the last]. `ranges` are the source ranges of the child's span: question first, then those parts in
+    order, with what a search found between them. `sizes` are the bytes of its documents, which all has to
+    add up to.
+    """
+    try:
+        given = json.loads(context) if context is not None else None
+        if not isinstance(given, list) or len(given) != len(sizes):
+            return None
+        left = list(ranges)
+        placed = [_placed(parts, left) for parts in reversed(given)]
+    except (ValueError, TypeError, IndexError, RecursionError):
+        return None
+    placed.reverse()
+    if [length for _, length in placed] != list(sizes):
+        return None
+    return Translation(tuple(tuple(pieces) for pieces, _ in placed))
+
+
+def _placed(parts: Sequence[Any], left: list[Any]) -> tuple[list[_Piece], int]:
+    """The pieces of one document and its length in bytes; takes the ranges it uses off the end of `left`."""
+    found: list[tuple[int, Any]] = []
+    for part in reversed(parts):
+        if isinstance(part, str):
+            found.append((len(part.encode("utf-8", "surrogatepass")), None))
+        elif part[2] > part[1]:
+            place = _range_of(part, left)
+            found.append((place[2] - place[1], place))
+    pieces: list[_Piece] = []
+    at = 0
+    for length, place in reversed(found):
+        if place is not None:
+            pieces.append((at, at + length, place[0], place[1]))
+        at += length
+    return pieces, at
+
+
+def _range_of(part: Sequence[int], left: list[Any]) -> Sequence[int]:
+    """The last range that can be this part. Raises `IndexError` when there is none."""
+    document, first, behind = part
+    while True:
+        place: Sequence[int] = left.pop()
+        chars, size = behind - first, place[2] - place[1]
+        if place[0] == document and chars <= size <= _MOST_BYTES * chars and place[1] >= first:
+            return place
+
+
+def _chained(pieces: Sequence[_Piece], above: Translation) -> Iterator[_Piece]:
+    for first, behind, document, at in pieces:
+        for low, other, start, end in above.cuts(document, at, at + behind - first):
+            yield first + low - at, first + low - at + end - start, other, start
