@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from rlm_core import semconv as sc
 from traces.facts import class_tokens
 from traces.rows import SpanRow, money_json
 from traces.spool import DECODER
+from traces.subtotals import below
 from traces.view import RunView
 
 _DEEPEST: Final = 100
@@ -89,7 +89,8 @@ _ATTEMPT_FACTS: Final = {
 def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     """The keys of `SpanRow.to_json`, whole texts, decoded structures, attempts, events and all attributes.
 
-    `hashes` names the sha256 of each text, `classes` its tokens by billable class, and `facts` holds every
+    `hashes` names the sha256 of each text, `classes` its tokens by billable class, `below` what the calls
+    below a run, iteration, cell or batch took (see `traces.subtotals.below`), and `facts` holds every
     attribute that no other key says, without the prefix `rlm.`: nothing that was recorded is left out.
     A text is null where the span has none; `missing` lists texts whose payload is not in the record.
     `messages` (of a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones
@@ -102,8 +103,8 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     texts = view.payloads({sha256 for sha256 in hashes if isinstance(sha256, str)})
     bodies = {key: texts.get(sha256) if isinstance(sha256, str) else None for key, sha256 in named.items()}
     detail = span.to_json()
-    detail.update({key: _decoded(text) if key in _TABLES else text for key, text in bodies.items()})
-    detail.update({key: _decoded(attributes.get(name)) for key, name in _STRUCTURES.items()})
+    detail.update({key: decoded(text) if key in _TABLES else text for key, text in bodies.items()})
+    detail.update({key: decoded(attributes.get(name)) for key, name in _STRUCTURES.items()})
     detail["missing"] = sorted(key for key, text in bodies.items() if text is None and named[key] is not None)
     detail["messages"] = messages and [{**m, "content": texts.get(m["sha256"])} for m in messages]
     detail["messages_complete"] = complete
@@ -113,6 +114,7 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     detail["facts"] = {
         key.removeprefix("rlm."): value for key, value in sorted(attributes.items()) if key not in _SAID
     }
+    detail["below"] = below(view, span)
     detail["events"] = view.events(span.span_id)
     detail["attributes"] = dict(attributes)
     return detail
@@ -124,7 +126,7 @@ def _is_attempt_of(child: SpanRow, span: SpanRow) -> bool:
 
 def _attempt(span: SpanRow) -> dict[str, Any]:
     facts = {key: span.attributes.get(name) for key, name in _ATTEMPT_FACTS.items()}
-    facts |= {key: _decoded(facts[key]) for key in ("finish_reasons", "usage_raw")}
+    facts |= {key: decoded(facts[key]) for key in ("finish_reasons", "usage_raw")}
     return {
         "span_id": span.span_id,
         "status": span.status,
@@ -149,7 +151,7 @@ def _messages(view: RunView, span: SpanRow) -> tuple[list[dict[str, Any]] | None
     for call in view.spans:
         if call.kind != "root_call" or call.attributes.get(sc.RUN_PATH) != path:
             continue
-        prior, added = call.attributes.get(sc.MESSAGES_PRIOR, 0), _added(call.attributes)
+        prior, added = call.attributes.get(sc.MESSAGES_PRIOR, 0), added_messages(call)
         if type(prior) is not int or not 0 <= prior <= len(history) or added is None:
             prior, complete = len(history), False
         history = history[:prior] + (added or [])
@@ -158,10 +160,12 @@ def _messages(view: RunView, span: SpanRow) -> tuple[list[dict[str, Any]] | None
     return history, complete
 
 
-def _added(attributes: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """The messages of MESSAGES_ADDED; None when it is there but is not what it should be."""
-    raw = attributes.get(sc.MESSAGES_ADDED)
-    pairs = _decoded(raw) if raw is not None else []
+def added_messages(call: SpanRow) -> list[dict[str, Any]] | None:
+    """The messages {role, sha256} that a root call was sent beyond those of the one before on its path; None
+    when the record of them is not what it should be.
+    """
+    raw = call.attributes.get(sc.MESSAGES_ADDED)
+    pairs = decoded(raw) if raw is not None else []
     if not isinstance(pairs, list) or not all(_is_message(pair) for pair in pairs):
         return None
     return [{"role": role, "sha256": sha256} for role, sha256 in pairs]
@@ -171,7 +175,7 @@ def _is_message(pair: object) -> bool:
     return isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
 
 
-def _decoded(raw: object) -> Any:
+def decoded(raw: object) -> Any:
     """A JSON text as a structure; text that is not JSON comes back as it is: nothing is hidden.
 
     The structure can be printed as JSON again: numbers are finite, texts have no lone surrogates, and what is

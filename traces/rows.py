@@ -6,6 +6,7 @@ Times are integer nanoseconds since the epoch, money is `Decimal` US dollars, No
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -111,12 +112,26 @@ class SpanRow(NamedTuple):
         """Wall time, None while the span is open or when it was lost."""
         return None if self.end_ns is None else (self.end_ns - self.start_ns) / 1e9
 
+    @property
+    def phases(self) -> list[str]:
+        """The phase of a cell, or those of an iteration's cells; none where none was recorded."""
+        if self.phase is None:
+            return []
+        try:
+            listed = json.loads(self.phase) if self.phase.startswith("[") else None
+        except (ValueError, RecursionError):
+            return [self.phase]
+        texts = isinstance(listed, list) and all(isinstance(each, str) for each in listed)
+        return listed if texts and listed is not None else [self.phase]
+
     def to_json(self) -> dict[str, Any]:
         """The keys of `rlmscope show` for one span (without attributes).
 
+        `phase` is as it was recorded (of an iteration a JSON list in a text), `phases` the same as a list.
         `tokens` are the span's own: 0 where no model was asked or nothing is billed, null where unknown.
         """
         out = {name: getattr(self, name) for name in _SHOWN}
+        out["phases"] = self.phases
         out["tokens"] = self.tokens
         if self.tokens is None and (self.kind not in _ASKING or self.cost_status == "free"):
             out["tokens"] = dict.fromkeys(("input", "output", "total"), 0)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ui.figures import counted, duration, money, with_tokens
+from ui.figures import counted, duration, money, spent, with_tokens
 from ui.passages import Sources, passage_line
 from ui.visible import block, line
 
@@ -83,25 +83,26 @@ def span_text(
 
 def _head(detail: Mapping[str, Any]) -> Iterator[str]:
     yield line(f"{detail['kind']} {detail['span_id']} of run {detail.get('run_id', '?')}: {detail['status']}")
-    places = ("role", "depth", "iteration", "cell", "call_index", "phase", "parent_id")
-    yield line(
-        " · ".join(f"{name} {_place(detail[name])}" for name in places if detail.get(name) is not None)
-    )
+    phases = detail.get("phases") or [detail.get("phase")]
+    places = {**detail, "phase": ", ".join(filter(None, phases)) or None}
+    names = ("role", "depth", "iteration", "cell", "call_index", "phase", "parent_id")
+    yield line(" · ".join(f"{name} {places[name]}" for name in names if places.get(name) is not None))
     if detail["kind"] in ("root_call", "sub_call", "attempt"):
         cost = money(detail.get("cost_usd"), detail.get("cost_status"))
         yield line(f"model {detail.get('model') or 'unknown'}{_returned(detail)}")
         yield f"{with_tokens(detail.get('tokens'))} · cost {line(cost)}"
+    if below := detail.get("below"):
+        yield line(_below(below))
     end = detail.get("end_ns")
     yield "no end recorded" if end is None else f"time {duration((end - detail['start_ns']) / 1e9)}"
 
 
-def _place(value: object) -> str:
-    """An iteration has the phases of all its cells, as a list."""
-    try:
-        phases = json.loads(value) if isinstance(value, str) and value.startswith("[") else None
-    except (ValueError, RecursionError):
-        return str(value)
-    return ", ".join(map(str, phases)) if isinstance(phases, list) else str(value)
+def _below(below: Mapping[str, Any]) -> str:
+    """What the calls below took: `below: 200 calls (198 ok, 2 empty) · tokens ... · cost ...`."""
+    words = ", ".join(f"{count:,} {word}" for word, count in below["outcomes"].items())
+    calls = f"{counted(below['calls'], 'call')}" + (f" (sub-calls: {words})" if words else "")
+    cost = spent(below["cost_usd"], below["cost_status"], below["known_usd"])
+    return f"below: {calls} · {with_tokens(below['tokens'])} · cost {cost}"
 
 
 def _returned(detail: Mapping[str, Any]) -> str:
