@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,19 +15,23 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _LIVE = "live_span"
+_LIVE_RUNS = "live_run"
+_FEW = 50  # runs that are named one by one, so that the store skips what cannot be theirs
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
     """A connection, and the spans as a table expression in SQL with its values.
 
-    `gaps` counts the runs that lack records (those of a demo model cost nothing whatever they lack).
+    `gaps` counts the runs that lack records (those of a demo model cost nothing whatever they lack);
+    `corpora` is a table expression of `run_id` and `corpus_id`, of these runs and maybe of others.
     """
 
     con: DuckDBPyConnection
     table: str
     values: Sequence[Any]
     gaps: int
+    corpora: str
 
     def rows(self, sql: str, more: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query in which `{spans}` stands once for the table; `more` are values after its own."""
@@ -38,24 +42,44 @@ class Spans:
 def spans_of(home: Home, run_refs: Sequence[str], warn: Warn | None) -> Iterator[Spans]:
     """The spans of the given runs (of all when none is given). Raises InputError for an unknown run."""
     wanted = None if not run_refs else {resolve_run(home, ref, warn=warn) for ref in run_refs}
+    with spans_of_runs(home, wanted, warn) as spans:
+        yield spans
+
+
+@contextmanager
+def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None) -> Iterator[Spans]:
+    """The spans of the runs of these full ids (None: of all); ids of no run count for nothing."""
+    wanted = None if wanted is None else set(wanted)
     with current(home, warn) as now, ExitStack() as stack:
         con = now.con if now.con is not None else stack.enter_context(in_memory())
         where, values = _stored(wanted, now)
         table = f"SELECT * FROM span WHERE {where}"
         lacking = f"SELECT count(*) FROM run WHERE {where} AND problems > 0 AND NOT demo"
         ((gaps,),) = rows_of(con, lacking, values)
+        corpora = "(SELECT run_id, corpus_id FROM run)"
         live = [run_id for run_id in now.spools if wanted is None or run_id in wanted]
         if live:
-            con.execute(f"CREATE TEMP TABLE {_LIVE} AS FROM span LIMIT 0").fetchall()
-            stack.callback(lambda: con.execute(f"DROP TABLE {_LIVE}").fetchall())
+            temporary(con, stack, _LIVE, "FROM span LIMIT 0")
+            temporary(con, stack, _LIVE_RUNS, "SELECT run_id, corpus_id FROM run LIMIT 0")
             for view in spool_views(home, live, warn):
                 append_spans(con, view.spans, _LIVE)
+                rows_of(con, f"INSERT INTO {_LIVE_RUNS} VALUES (?, ?)", [view.run_id, view.summary.corpus_id])
                 gaps += view.summary.problems > 0 and not view.summary.demo
             table += f" UNION ALL SELECT * FROM {_LIVE}"
-        yield Spans(con, f"({table})", values, gaps)
+            stored = f"SELECT run_id, corpus_id FROM run ANTI JOIN {_LIVE_RUNS} USING (run_id)"
+            corpora = f"({stored} UNION ALL FROM {_LIVE_RUNS})"
+        yield Spans(con, f"({table})", values, gaps, corpora)
 
 
-def _stored(wanted: set[str] | None, now: Current) -> tuple[str, list[str]]:
+def temporary(
+    con: DuckDBPyConnection, stack: ExitStack, name: str, sql: str, values: Sequence[Any] = ()
+) -> None:
+    """Make a table of what a query gives, which is dropped when the stack is left."""
+    rows_of(con, f"CREATE TEMP TABLE {name} AS {sql}", values)
+    stack.callback(lambda: rows_of(con, f"DROP TABLE {name}"))
+
+
+def _stored(wanted: set[str] | None, now: Current) -> tuple[str, list[Any]]:
     """SQL and values for the stored runs that count: the wanted ones, less those read from their spools."""
     if wanted is None:
         values, operator = list(now.spools), "NOT IN"
@@ -63,4 +87,6 @@ def _stored(wanted: set[str] | None, now: Current) -> tuple[str, list[str]]:
         values, operator = sorted(wanted.difference(now.spools)), "IN"
     if not values:
         return ("TRUE" if wanted is None else "FALSE"), []
+    if len(values) > _FEW:
+        return f"run_id {operator} (SELECT unnest(?::VARCHAR[]))", [values]
     return f"run_id {operator} ({', '.join('?' * len(values))})", values

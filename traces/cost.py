@@ -1,4 +1,4 @@
-"""What runs cost, by any of role, model, depth, iteration, cell and class.
+"""What runs cost, by any of role, model, depth, iteration, cell, class, corpus and day.
 
 Sums are exact: amounts are DECIMAL in SQL and `Decimal` here. A group in which any cost is unknown has no
 amount, only a lower bound (`known_usd`). Calls are root calls and sub-calls; an attempt's tokens and cost are
@@ -20,8 +20,11 @@ from traces.rows import money_json
 from traces.runs import Warn
 from traces.summing import CALL_KINDS, Spend
 
-KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class")
+KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class", "corpus", "day")
 CLASS: Final = "class"
+CORPUS: Final = "corpus"
+_DAY: Final = "CASE WHEN start_ns > 0 THEN strftime(make_timestamp(start_ns // 1000), '%Y-%m-%d') END"
+_COLUMNS: Final = {CORPUS: "corpus_id", "day": _DAY}  # keys that are no columns of the span table
 CALLS: Final = f"kind IN {CALL_KINDS!r}"
 
 Key = tuple[Any, ...]
@@ -75,14 +78,24 @@ def cost_report(
     {total_usd, known_usd, cost_status, tokens, calls, rows: [{<keys of by>, cost_usd, known_usd, cost_status,
     tokens, calls, p50_usd, p95_usd, max_usd}], runs_with_gaps}, dearest first. The total is a lower bound
     where runs lack records; rows say what is on record. With `class`, tokens are the billable ones of
-    that class; the class None holds what cannot be told apart by class. Raises InputError for an unknown key
-    or run.
+    that class; the class None holds what cannot be told apart by class. A day is the UTC date on which a call
+    began, a corpus the id of the run's; None: not recorded. Raises InputError for an unknown key or run.
     """
     keys = check_keys(by)
     with spans_of(home, run_refs, warn) as spans:
-        whole, groups = _by_class(spans, keys) if CLASS in keys else _by_columns(spans, keys)
+        return report_of(spans, keys)
+
+
+def report_of(spans: Spans, keys: Sequence[str]) -> dict[str, Any]:
+    """The document of `cost_report`, for these spans and keys that were checked."""
+    whole, groups = grouped(spans, keys)
     whole.add_gaps(spans.gaps)
     return {**report_json(keys, whole, groups), "runs_with_gaps": spans.gaps}
+
+
+def grouped(spans: Spans, keys: Sequence[str]) -> tuple[Spend, dict[Key, Group]]:
+    """The sum of all calls among the spans, and the rows by their values of the keys."""
+    return _by_class(spans, keys) if CLASS in keys else _by_columns(spans, keys)
 
 
 def report_json(keys: Sequence[str], whole: Spend, rows: dict[Key, Group]) -> dict[str, Any]:
@@ -124,8 +137,10 @@ def _groups(
     spans: Spans, columns: Sequence[str], more: Sequence[str]
 ) -> tuple[Spend, dict[Key, list[Group]]]:
     """The sum of all calls; for each combination of columns the group of its calls, then those of `more`."""
-    grouping = f"GROUP BY {', '.join(columns)}" if columns else ""
-    sql = f"SELECT {', '.join([*columns, _SUMS, *more])} FROM {{spans}} WHERE {CALLS} {grouping}"
+    grouping = f"GROUP BY {', '.join(str(place + 1) for place in range(len(columns)))}" if columns else ""
+    chosen = ", ".join([*(_COLUMNS.get(name, name) for name in columns), _SUMS, *more])
+    joined = f"LEFT JOIN {spans.corpora} USING (run_id)" if CORPUS in columns else ""
+    sql = f"SELECT {chosen} FROM {{spans}} {joined} WHERE {CALLS} {grouping}"
     whole, width, found = Spend(), len(columns), {}
     for row in spans.rows(sql):
         places = range(width, len(row), _WIDTH)

@@ -8,7 +8,7 @@ import click
 
 from ui.common import State, print_json, say, shared_options
 
-_COST_KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class")
+_COST_KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class", "corpus", "day")
 _ROLES: Final = ("root", "sub")
 
 
@@ -35,7 +35,11 @@ def _models(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str,
 @click.command()
 @click.argument("run", nargs=-1)
 @click.option(
-    "--by", default="role,model", show_default=True, callback=_keys, help=f"Any of {','.join(_COST_KEYS)}."
+    "--by",
+    default="role,model",
+    show_default=True,
+    callback=_keys,
+    help=f"Any of {','.join(_COST_KEYS)} (a day is a UTC date).",
 )
 @click.option("--explain", metavar="SPAN", help="Show the arithmetic of one call of the run.")
 @click.option(

@@ -25,7 +25,8 @@ from tests.traces.records import (
     start,
     write_spool,
 )
-from traces.cost import KEYS
+from traces.calls import spans_of_runs
+from traces.cost import KEYS, report_of
 from traces.home import Home
 from traces.reading import cost_report, load_run
 
@@ -105,6 +106,33 @@ def test_every_grouping_adds_up_to_the_run(tmp_path: Path, by: tuple[str, ...]) 
     for side in ("input", "output", "total"):
         assert total.tokens[side] == sum(row["tokens"][side] for row in report["rows"])
     assert all(list(row)[: len(by)] == list(by) for row in report["rows"])
+
+
+def test_by_corpus_and_day_of_stored_runs_and_of_one_at_work(tmp_path: Path) -> None:
+    """A day is that of the call, in UTC; a run without a corpus and a call without a time have none."""
+    home = home_in(tmp_path)
+    noon = 1_796_040_000_000_000_000  # 2026-11-30T12:00:00Z
+    times = (noon, noon + 43_199_999_999_999, noon + 43_200_000_000_000, 0)
+    calls = [
+        [start(str(n), t=t, a={sc.COST_USD: "1", sc.COST_STATUS: "priced"}), end(str(n), t=t)]
+        for n, t in enumerate(times)
+    ]
+    write_spool(home, [header(), *itertools.chain(*calls), fin()])
+    with recording(home, OTHER) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {sc.CORPUS_ID: "notes"})
+        call_at_work = made.recorder.start("sub_call", "chat s", run, {sc.REQUEST_MODEL: "s"})
+        call_at_work.end("ok", {sc.COST_USD: "0.25", sc.COST_STATUS: "priced"})
+        rows = cost_report(home, [], ["corpus", "day"])["rows"]
+        assert cost_report(home, [OTHER], ["corpus"])["rows"][0]["corpus"] == "notes"
+        run.end()
+        made.close("ok")
+    assert [(row["corpus"], row["day"], row["cost_usd"]) for row in rows] == [
+        (None, "2026-11-30", "2"),
+        (None, "2026-12-01", "1"),
+        (None, None, "1"),
+        ("notes", "2023-11-14", "0.25"),
+    ]
+    assert cost_report(home, [], ["corpus", "day"])["rows"] == rows, "the same once it has ended"
 
 
 def by_class(home: Home) -> dict[str | None, tuple[str | None, int, int]]:
@@ -211,6 +239,17 @@ def test_sums_are_exact_where_floats_are_not(tmp_path: Path) -> None:
 def test_unknown_keys_are_refused(tmp_path: Path, by: list[str]) -> None:
     with pytest.raises(InputError, match="is not one of role, model"):
         cost_report(home_in(tmp_path), [], by)
+
+
+def test_many_chosen_runs_and_ids_of_none(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    ids = [record_run(home, f"{RUN[:-2]}{n:02x}", calls=1) for n in range(3)]
+    nobody = [f"{OTHER}{n}" for n in range(60)]
+    for some in ([], nobody):
+        with spans_of_runs(home, [*ids[:2], *some], None) as spans:
+            assert report_of(spans, [])["total_usd"] == "3"
+    with spans_of_runs(home, nobody, None) as spans:
+        assert report_of(spans, [])["calls"] == 0
 
 
 def test_unknown_runs_are_refused(tmp_path: Path) -> None:
