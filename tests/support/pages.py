@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
+from streamlit.components.v2.bidi_component.constants import EVENT_DELIM
+from streamlit.runtime.state.session_state import STREAMLIT_INTERNAL_KEY_PREFIX
 from streamlit.testing.v1 import AppTest
 
 from tests.support.command import ROOT
 from traces.home import Home
 
 # elements that show any text as it is; all others read markdown somewhere
-PLAIN = frozenset({"text", "code", "json", "dataframe", "text_area", "text_input", "selectbox"})
+PLAIN = frozenset(
+    {"text", "code", "json", "dataframe", "text_area", "text_input", "selectbox", "bidi_component"}
+)
 HOSTILE = (
     "![HOSTILE](http://127.0.0.1:9/x) <script>HOSTILE</script> [HOSTILE](javascript:1) "
     "\x1b[31m \u202e:red[HOSTILE] $HOSTILE$"
@@ -81,3 +86,66 @@ def use(home: Home, monkeypatch: Any) -> Home:
     """Make a home the one the pages use."""
     monkeypatch.setenv("RLMSCOPE_HOME", str(home.root))
     return home
+
+
+# -- tables of `ui.web.rows_view`
+
+
+def rows_of(page: AppTest, key: str) -> list[dict[str, str]]:
+    """The rows of a table by the names of its columns, badges by their words; none without a table."""
+    assert not page.exception, page.exception
+    found = _rows_data(page, key)
+    if found is None:
+        return []
+    names = [column["name"] for column in found[1]["columns"]]
+    return [dict(zip(names, map(_word, row["cells"]), strict=True)) for row in found[1]["rows"]]
+
+
+def open_row(page: AppTest, key: str, row: int) -> AppTest:
+    """Click the link of the n-th row."""
+    return _did(page, key, what="open", row=row)
+
+
+def act_in_row(page: AppTest, key: str, row: int, word: str) -> AppTest:
+    """Press a button of the n-th row."""
+    return _did(page, key, what="act", row=row, word=word)
+
+
+def sort_rows(page: AppTest, key: str, column: str) -> AppTest:
+    """Click the head of a column."""
+    return _did(page, key, what="sort", word=column)
+
+
+def choose_rows(page: AppTest, key: str, *rows: int) -> AppTest:
+    """Check the boxes of these rows and no others."""
+    found = _rows_data(page, key)
+    assert found is not None
+    listed = found[1]["rows"]
+    return _did(page, key, what="choose", keys=[listed[row]["key"] for row in rows], count=1)
+
+
+def _did(page: AppTest, key: str, *, row: int | None = None, **value: Any) -> AppTest:
+    """Tell the page what a person did in a table, as its script in the browser does."""
+    found = _rows_data(page, key)
+    assert found is not None, f"there is no table {key}"
+    if row is not None:
+        value["key"] = found[1]["rows"][row]["key"]
+    states = page._tree.get_widget_states()
+    state = states.widgets.add()
+    state.id = f"{STREAMLIT_INTERNAL_KEY_PREFIX}_{found[0]}{EVENT_DELIM}events"
+    state.json_trigger_value = json.dumps([{"event": "did", "value": value}])
+    page._run(states)
+    assert not page.exception, page.exception
+    return page
+
+
+def _rows_data(page: AppTest, key: str) -> tuple[str, dict[str, Any]] | None:
+    for element in elements(page):
+        proto = getattr(element, "proto", None)
+        if getattr(proto, "component_name", "") == "rlmscope.rows" and proto.id.endswith(f"-{key}"):
+            return proto.id, json.loads(proto.json)
+    return None
+
+
+def _word(cell: str | list[str]) -> str:
+    return cell if isinstance(cell, str) else cell[0]
