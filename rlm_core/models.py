@@ -10,6 +10,7 @@ from rlm_core.errors import ConfigError
 from rlm_core.litellm_handler import LiteLLMHandler
 from rlm_core.lm_handler import Completion, LMHandler, Request
 from rlm_core.pricing import DEMO_PREFIX
+from rlm_core.providers import check_provider
 
 ROOT_VARIABLE: Final = "RLMSCOPE_ROOT_MODEL"
 SUB_VARIABLE: Final = "RLMSCOPE_SUB_MODEL"
@@ -54,6 +55,15 @@ def check_model_id(model: str, what: str = "the model id") -> None:
         raise ConfigError(f"{what} {shown} is no demo model; there are {DEMO_ROOT} and {DEMO_SUB}")
 
 
+def check_usable(model: str, what: str = "the model id") -> None:
+    """Raise `ConfigError`, in one sentence that begins with `what`, unless a handler can be had for this id.
+
+    Beside the form of the id this is its provider; whether that has the model only a call can tell.
+    """
+    check_model_id(model, what)
+    check_provider(model, what)
+
+
 def is_demo(model: str) -> bool:
     """Whether this id names a demo model: no language model answers for it."""
     return model.startswith(DEMO_PREFIX)
@@ -64,11 +74,11 @@ def make_handler(
 ) -> ModelRouter:
     """A handler that routes by model id: `demo/...` to the demo model, everything else to LiteLLM.
 
-    Raises `ConfigError`, before anything is asked, for a malformed id, a fault rate outside 0..1, or a fault
-    rate without a demo model: only that one makes faults.
+    Raises `ConfigError`, before anything is asked, for an id that cannot be used, a fault rate outside 0..1,
+    or a fault rate without a demo model: only that one makes faults.
     """
-    check_model_id(root, "the root model id")
-    check_model_id(sub, "the sub model id")
+    check_usable(root, "the root model id")
+    check_usable(sub, "the sub model id")
     router = ModelRouter(
         concurrency, fault_rate, fault_seed, uses_litellm=not (is_demo(root) and is_demo(sub))
     )

@@ -13,6 +13,7 @@ from ui.params import Dollars, Number
 
 if TYPE_CHECKING:
     from rlm_core.limits import Limits
+    from traces.home import Home
 
 _COUNT = click.IntRange(min=1)
 
@@ -42,8 +43,9 @@ _COUNT = click.IntRange(min=1)
 def ask(state: State, /, question: str, sources: tuple[str, ...], **options: Any) -> int:
     """Ask a QUESTION over files, folders, or a corpus; every step is recorded.
 
-    Without a model (--root, --sub, or RLMSCOPE_ROOT_MODEL and RLMSCOPE_SUB_MODEL in the environment) the demo
-    model answers, by rules and without any language model.
+    Models and limits that no option names are those of RLMSCOPE_ROOT_MODEL and RLMSCOPE_SUB_MODEL in the
+    environment, else those of the app's Settings page; provider keys come from the environment, else from
+    there. Without a model the demo model answers, by rules and without any language model.
     """
     from ui.ask_run import Order, check_question, run_order
 
@@ -52,7 +54,7 @@ def ask(state: State, /, question: str, sources: tuple[str, ...], **options: Any
         sources=sources,
         root=options["root"],
         sub=options["sub"],
-        limits=_limits(options),
+        limits=_limits(options, state.home),
         seed=options["seed"],
         sandbox=options["sandbox"],
         fault_rate=options["fault_rate"],
@@ -69,12 +71,14 @@ def ask(state: State, /, question: str, sources: tuple[str, ...], **options: Any
     return outcome.exit_code
 
 
-def _limits(options: dict[str, Any]) -> Limits:
+def _limits(options: dict[str, Any], home: Home) -> Limits:
+    """The limits of the options, where there is none those of the settings, else the engine's."""
     from dataclasses import replace
 
-    from rlm_core.limits import Limits
+    from ui.web.settings import load_settings
 
     names = ("max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency")
     given: dict[str, Any] = {name: options[name] for name in names if options[name] is not None}
     cost: Decimal | None = options["max_cost"]
-    return replace(Limits(), **given, max_cost_usd=cost)
+    given |= {} if cost is None else {"max_cost_usd": cost}
+    return replace(load_settings(home).checked_limits(), **given)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_core.answer import Answer
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What was asked for, checked for form. `sandbox` None: the engine's default.
+    """What was asked for, checked for form. `sandbox` None: that of the settings,
+    else the engine's default.
 
     `corpus_id` names a corpus exactly; without it `sources` are paths or one id. `run_id` None: a new one.
     """
@@ -61,17 +63,34 @@ def check_question(question: str) -> str:
 def prepare(order: Order, home: Home, environ: Mapping[str, str]) -> tuple[Models, RLM]:
     """The models and the engine of a run. Raises InputError for what cannot work; starts nothing."""
     from traces.prices import price_table
+    from ui.web.settings import environment_with_keys, load_settings
 
-    models, prices = choose_models(order.root, order.sub, environ), price_table(home)
+    settings, prices = load_settings(home), price_table(home)
+    models = choose_models(order.root, order.sub, settings.over(environ))
     check_money_limit(models, order.limits, prices)
-    return models, _engine(order, models, home, prices)
+    if not models.demo:
+        environment_with_keys(
+            home, environ
+        )  # a file of keys that cannot be used is said before anything starts
+    return models, _engine(replace(order, sandbox=order.sandbox or settings.sandbox), models, home, prices)
 
 
 def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
-    """Run one question to its end and record it. Raises InputError for what cannot work."""
-    from ui.sources import corpus_problems
+    """Run one question to its end and record it. Raises InputError for what cannot work.
+
+    While it goes on, the provider keys of the home are in the environment of this process, unless no language
+    model is involved.
+    """
+    from ui.web.settings_keys import keys_lent
 
     models, rlm = prepare(order, home, environ)
+    with nullcontext() if models.demo else keys_lent(home):
+        return _outcome(order, models, rlm, home)
+
+
+def _outcome(order: Order, models: Models, rlm: RLM, home: Home) -> Outcome:
+    from ui.sources import corpus_problems
+
     for notice in models.notices:
         say(notice)
     corpus = _corpus(order, home)

@@ -38,22 +38,26 @@ class Models:
 
 
 def choose_models(root: str | None, sub: str | None, environ: Mapping[str, str]) -> Models:
-    """The models of a run from `--root`, `--sub` and the environment; one of the two alone stands for both.
+    """The models of a run from `--root`, `--sub` and an environment; one of the two alone stands for both.
 
-    Raises ConfigError for an id that cannot be one.
+    Settings of a home count when `environ` is `ui.web.settings.Settings.over` of the environment. Raises
+    ConfigError for an id that cannot be used.
     """
     from rlm_core import models
 
+    given_root, given_sub = root is not None, sub is not None
     default_root, default_sub, notice = models.default_models(environ)
     if root is None and sub is None:
+        models.check_usable(default_root, "the root model")
+        models.check_usable(default_sub, "the sub-model")
         return _told(default_root, default_sub, unset=notice is not None)
     if root is None:
         root = _partner(sub, models.DEMO_ROOT) if notice else default_root
     elif sub is None:
         sub = environ.get(models.SUB_VARIABLE) or _partner(root, models.DEMO_SUB)
     assert root is not None and sub is not None
-    models.check_model_id(root, "--root")
-    models.check_model_id(sub, "--sub")
+    models.check_usable(root, "--root" if given_root else "the root model")
+    models.check_usable(sub, "--sub" if given_sub else "the sub-model")
     return _told(root, sub)
 
 

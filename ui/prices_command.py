@@ -47,7 +47,7 @@ def list_(state: State, models: tuple[str, ...]) -> None:
     from traces.prices import price_list
 
     home = state.home
-    listed = price_list(home, models or _known_models(home, os.environ))
+    listed = price_list(home, models or known_models(home, os.environ))
     if state.as_json:
         print_json(listed)
         return
@@ -56,14 +56,15 @@ def list_(state: State, models: tuple[str, ...]) -> None:
     click.echo("\n".join(prices_table(listed)))
 
 
-def _known_models(home: Home, environ: Mapping[str, str]) -> list[str]:
+def known_models(home: Home, environ: Mapping[str, str]) -> list[str]:
     """Models of calls on record, of the configuration, and with a price of a person's."""
     from rlm_core.models import default_models
     from traces.prices import overrides
     from traces.reading import cost_report
+    from ui.web.settings import load_settings
 
     used = (row["model"] for row in cost_report(home, (), ("model",), warn=say)["rows"])
-    root, sub, _ = default_models(environ)
+    root, sub, _ = default_models(load_settings(home).over(environ))
     own = (override.model for override in overrides(home))
     return sorted({*(model for model in used if model), root, sub, *own})
 

@@ -55,11 +55,11 @@ class Order:
 
 def checked(order: Order, run_id: str) -> ask_run.Order:
     """The order as the function that runs it takes it. Raises InputError for what has not its form."""
-    from rlm_core.models import check_model_id
+    from rlm_core.models import check_usable
     from ui import ask_run
 
-    check_model_id(order.root, "the root model")
-    check_model_id(order.sub, "the sub-model")
+    check_usable(order.root, "the root model")
+    check_usable(order.sub, "the sub-model")
     return ask_run.Order(
         question=ask_run.check_question(order.question),
         sources=(),

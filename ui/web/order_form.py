@@ -20,7 +20,7 @@ from rlm_core.models import (
     DEMO_SUB,
     ROOT_VARIABLE,
     SUB_VARIABLE,
-    check_model_id,
+    check_usable,
     default_models,
     is_demo,
 )
@@ -208,8 +208,8 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
     values, good, reading = fields.values, True, False
     checks = {
         "question": lambda: check_question(values["question"]),
-        "root": lambda: check_model_id(values["root"], "the root model"),
-        "sub": lambda: check_model_id(values["sub"], "the sub-model"),
+        "root": lambda: check_usable(values["root"], "the root model"),
+        "sub": lambda: check_usable(values["sub"], "the sub-model"),
         "max_cost_usd": lambda: _dollars(values["max_cost_usd"]),
         "corpus": ready,
     }

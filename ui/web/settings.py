@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rlm_core.errors import InputError
-from rlm_core.models import ROOT_VARIABLE, SUB_VARIABLE, check_model_id
+from rlm_core.models import ROOT_VARIABLE, SUB_VARIABLE, check_usable
+from rlm_core.sandbox import Level, checked_level
 from ui.web.order import LimitValue, checked_limits
 from ui.web.settings_keys import environment_with_keys, write_private
 
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
     from rlm_core.limits import Limits
     from traces.home import Home
 
-__all__ = ["LEVELS", "Origin", "Settings", "environment_with_keys", "load_settings", "save_settings"]
+__all__ = ["Origin", "Settings", "environment_with_keys", "load_settings", "save_settings"]
 
 Origin = Literal["environment", "settings", "demo"]
 
-LEVELS: Final = ("none", "weak", "standard", "strict")
 _LIMITS: Final = (
     "max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "max_cost_usd", "concurrency",
 )  # fmt: skip
@@ -34,16 +34,16 @@ _HEAD: Final = "# Settings of rlmscope. The app writes this file anew; keys of p
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Defaults of runs; None, or a limit that is not there: nothing was set.
+    """Defaults of runs; None or a limit that is not there: nothing was set.
 
-    `limits` holds those of `ui.web.order.Order`: whole numbers, `max_seconds` a number, `max_cost_usd` dollars
+    `limits` are as in `ui.web.order.Order`: whole numbers, `max_seconds` a number, `max_cost_usd` dollars
     as text. `sandbox` is the lowest level to accept.
     """
 
     root: str | None = None
     sub: str | None = None
     limits: Mapping[str, LimitValue] = field(default_factory=dict)
-    sandbox: str | None = None
+    sandbox: Level | None = None
 
     def over(self, environ: Mapping[str, str]) -> dict[str, str]:
         """An environment in which the model variables that it does not have are these settings.
@@ -118,9 +118,7 @@ def _checked(kept: Mapping[str, Any]) -> Settings:
             raise InputError(f"the setting {name} must be a text in quotes")
     for name in ("root", "sub"):
         if name in kept:
-            check_model_id(kept[name], f"the setting {name}")
-    if kept.get("sandbox") not in (None, *LEVELS):
-        raise InputError(f"the setting sandbox is one of {', '.join(LEVELS)}, not {kept['sandbox'][:40]!r}")
+            check_usable(kept[name], f"the setting {name}")
     limits = kept.get("limits", {})
     if not isinstance(limits, dict):
         raise InputError("the settings of limits are a table, [limits]")
@@ -128,4 +126,5 @@ def _checked(kept: Mapping[str, Any]) -> Settings:
         if name not in _LIMITS:
             raise InputError(f"there is no limit {name[:80]!r}; there are {', '.join(_LIMITS)}")
     checked_limits(limits)
-    return Settings(kept.get("root"), kept.get("sub"), limits, kept.get("sandbox"))
+    level = None if kept.get("sandbox") is None else checked_level(kept["sandbox"])
+    return Settings(kept.get("root"), kept.get("sub"), limits, level)

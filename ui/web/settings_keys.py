@@ -1,6 +1,6 @@
 """Keys and server addresses of model providers: `home/keys.json` (0600), beside what the environment has.
 
-A key goes from its field into this file and from the file into the environment of a process that calls models.
+A key goes from its field into this file, and from there into the environment of processes that call models.
 It is never returned to a page, written to a log, a record or the store, or put in a command line; a worker's
 environment is built from nothing (`rlm_core.sandbox.worker_environment`), so generated code has none of it.
 """
@@ -78,7 +78,7 @@ def key_origins(home: Home, environ: Mapping[str, str]) -> dict[str, Origin]:
 
 
 def address_host(home: Home, environ: Mapping[str, str], name: str) -> str | None:
-    """The host (and port) of an address that is set, without any name or password in it; None: none is set."""
+    """Host and port of an address that is set, without any name or password in it; None: it is not set."""
     value = environment_with_keys(home, environ).get(name)
     if value is None:
         return None
