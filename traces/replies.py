@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rlm_core.normalise import normalise
@@ -21,6 +21,11 @@ _KEYS: Final = 8  # of a JSON object that are named
 _FENCE: Final = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _PLAIN_NUMBER: Final = re.compile(r"[-+~≈$€£]?\s*\d[\d.,]*\s*%?")
+_LIST_MARK: Final = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_MEASURE: Final = re.compile(r"[^\w]*\d[\d.,]*-?[^\W\d]+")  # 10-year, 30km, $5m
+_DATE: Final = re.compile(r"\d+(?:[-/:]\d+)+")
+_AROUND: Final = ".,;:!?()[]{}<>|\"'`*_“”‘’«»"
+_CODE_CHARS: Final = (4, 80)
 _TELLING_DIGITS: Final = 3  # a number of fewer digits may be counted, ranked or guessed from anywhere
 _DECLINED: Final = re.compile(
     r"\b(?:i(?: a|['’])m (?:sorry|unable|not able)|i (?:can ?not|can['’]t|could not|couldn['’]t|won['’]t) "
@@ -80,15 +85,40 @@ def _json_form(text: str) -> str | None:
     return "a JSON object with the keys " + ", ".join(key[:_LABEL_CHARS] for key in keys[:_KEYS]) + more
 
 
-def telling_numbers(text: str) -> dict[str, str]:
-    """The numbers of three digits or more in a text: their comparable form and how they are written."""
-    found = ((_comparable(written), written) for written in _NUMBER.findall(text))
-    return {number: written for number, written in found if len(number.replace(".", "")) >= _TELLING_DIGITS}
+def named_values(text: str) -> dict[str, str]:
+    """The numbers, dates and codes (`PRV-65`) in a text by their comparable form, as they are written there.
+    The numbers of a numbered list are none.
+    """
+    bare = _LIST_MARK.sub("", text)
+    found = {_comparable(written): written for written in _NUMBER.findall(bare)}
+    codes = (word.strip(_AROUND) for word in bare.split())
+    return found | {code.casefold(): code for code in codes if _is_code(code)}
 
 
-def numbers(text: str) -> set[str]:
-    """All numbers in a text in comparable form."""
-    return {_comparable(written) for written in _NUMBER.findall(text)} | set(_runs(text))
+def is_telling(value: str) -> bool:
+    """Whether a value in comparable form hardly stands in a text by chance: a number of three digits or more,
+    or a code with letters. (A date may be the source's, written in another way.)
+    """
+    digits = value.replace(".", "")
+    return len(digits) >= _TELLING_DIGITS if digits.isdigit() else any(c.isalpha() for c in value)
+
+
+def unfounded(values: Mapping[str, str], source: str) -> dict[str, str]:
+    """Those of the values of `named_values` that stand nowhere in a source."""
+    known = {_comparable(written) for written in _NUMBER.findall(source)} | set(_runs(source))
+    missing = {value: written for value, written in values.items() if value not in known}
+    if not any(map(_is_code, missing.values())):
+        return missing
+    folded = source.casefold()
+    return {value: written for value, written in missing.items() if value not in folded}
+
+
+def _is_code(word: str) -> bool:
+    if not _CODE_CHARS[0] <= len(word) <= _CODE_CHARS[1]:
+        return False
+    digits = sum(c.isdigit() for c in word)
+    lettered = 0 < digits < len(word) - 1 and any(c.isalpha() for c in word)
+    return (lettered and _MEASURE.fullmatch(word) is None) or _DATE.fullmatch(word) is not None
 
 
 def _runs(text: str) -> Iterator[str]:

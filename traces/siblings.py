@@ -11,7 +11,7 @@ from typing import Final
 from rlm_core import semconv as sc
 from rlm_core.normalise import normalise
 from traces.facts import Facts
-from traces.replies import declines, form, found_nothing, is_label, numbers, telling_numbers
+from traces.replies import declines, form, found_nothing, is_label, is_telling, named_values, unfounded
 from traces.rows import SpanRow
 from traces.view import RunView
 
@@ -42,7 +42,7 @@ class _Reply:
     label: str | None  # in comparable form, where the reply is a word or two
     declined: bool
     nothing: bool
-    numbers: dict[str, str]
+    values: dict[str, str]  # numbers and codes: comparable form -> as written
 
 
 Found = Iterator[tuple[str, Signal]]
@@ -87,7 +87,7 @@ def _replies(view: RunView, calls: Sequence[SpanRow]) -> Iterator[_Reply]:
             label,
             declines(text),
             found_nothing(text),
-            telling_numbers(text),
+            named_values(text),
         )
 
 
@@ -151,28 +151,32 @@ def _odd_labels(family: Sequence[_Reply]) -> Sequence[_Reply]:
 
 
 def _against_prompts(view: RunView, families: Mapping[str, Sequence[_Reply]], odd: Sequence[_Reply]) -> Found:
-    """Numbers and rare labels that stand nowhere in the prompt. Where many siblings name such numbers, the
-    task is to work them out, and they are no evidence.
-    """
-    labels = {reply.span.span_id: reply for reply in odd}
-    named = {reply.span.span_id: reply for family in families.values() for reply in family if reply.numbers}
-    unfounded: dict[str, list[str]] = {}
-    asked = [reply.span for reply in (named | labels).values()]
+    """Values and rare labels that stand nowhere in the prompt."""
+    labels = {reply.span.span_id: reply.label or "" for reply in odd}
+    named = {reply.span.span_id: reply for family in families.values() for reply in family if reply.values}
+    absent: dict[str, dict[str, str]] = {}
+    asked = [reply.span for reply in ({reply.span.span_id: reply for reply in odd} | named).values()]
     for span_id, prompt in _texts(view, asked, sc.PROMPT):
-        if (reply := labels.get(span_id)) is not None and (reply.label or "") not in normalise(prompt):
-            words = f"The label “{short(reply.label, _QUOTED)}” stands nowhere in the prompt, and hardly any "
-            yield span_id, Signal("format", f"{words}sibling gave it.")
+        if span_id in labels and labels[span_id] not in normalise(prompt):
+            words = f"The label “{short(labels[span_id], _QUOTED)}” stands nowhere in the prompt, and hardly "
+            yield span_id, Signal("format", f"{words}any sibling gave it.")
         if span_id in named:
-            known = numbers(prompt)
-            wrong = [written for number, written in named[span_id].numbers.items() if number not in known]
-            if wrong:
-                unfounded[span_id] = wrong
+            absent[span_id] = unfounded(named[span_id].values, prompt)
     for family in families.values():
-        with_numbers = [reply for reply in family if reply.numbers]
-        without = [reply for reply in with_numbers if reply.span.span_id in unfounded]
-        if len(with_numbers) < _FEW or len(without) <= _RARE * len(with_numbers):
-            for reply in without:
-                yield reply.span.span_id, _value(unfounded[reply.span.span_id])
+        yield from _values([reply for reply in family if reply.values], absent)
+
+
+def _values(family: Sequence[_Reply], absent: Mapping[str, Mapping[str, str]]) -> Found:
+    """Where many siblings name what is not in their prompts, the task is to work it out: no evidence. Among
+    few siblings only values that are hardly chance count.
+    """
+    wrong = {reply.span.span_id: dict(absent.get(reply.span.span_id, {})) for reply in family}
+    if len(family) < _FEW:
+        wrong = {key: {v: w for v, w in values.items() if is_telling(v)} for key, values in wrong.items()}
+    wrong = {key: values for key, values in wrong.items() if values}
+    if len(family) < _FEW or len(wrong) <= _RARE * len(family):
+        for span_id, values in wrong.items():
+            yield span_id, _value(list(values.values()))
 
 
 def _value(wrong: Sequence[str]) -> Signal:
