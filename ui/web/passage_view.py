@@ -13,6 +13,7 @@ from ui.visible import block
 
 AROUND: Final = 2_000  # bytes of text shown before a passage, and after it
 MOST: Final = 20_000  # bytes of a passage that are shown
+_LABEL: Final = "Text of the document with the passage marked"
 _HERE: Final = Path(__file__).parent
 
 
@@ -51,12 +52,12 @@ def passage_of(corpus: Corpus, document: int, start: int, end: int) -> Passage:
     return Passage(before, text, after, first, last)
 
 
-def passage(shown: Passage, *, key: str) -> None:
-    """Draw it, scrolled to where the passage begins."""
+def passage(shown: Passage, *, key: str, label: str = _LABEL) -> None:
+    """Draw it, scrolled to where the passage begins; `label` (ours) says to screen readers what it is."""
     _view(
         key=key,
         data={
-            "label": "Text of the document with the passage marked",
+            "label": label,
             "before": block(shown.before),
             "passage": block(shown.text),
             "after": block(shown.after),
