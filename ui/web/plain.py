@@ -74,19 +74,25 @@ def payload(
     file_name: str = "text.txt",
     language: str | None = None,
     height: int | None = None,
+    find: str = "",
 ) -> None:
-    """A text of any size: the first 20,000 characters, its true size, all of it on request, and a download.
+    """A text of any size: the first 20,000 characters, its true size, all of it on request, a download, and
+    a field that finds words in the whole of it.
 
     `key` must be unique on the page. The download holds the text itself, not its visible form. A text of more
-    than 10 million characters is only downloaded whole: it would stop the browser.
+    than 10 million characters is only downloaded whole: it would stop the browser. `find`: words to look for
+    at first, where they stand beyond the preview.
     """
     shown = value
     if len(value) > PREVIEW_CHARS:
+        from ui.web.find_in_text import find_in_text
+
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             if not _wants_all(value, key):
                 shown = value[:PREVIEW_CHARS]
                 st.caption(f"The first {PREVIEW_CHARS:,} of {len(value):,} characters.", width="content")
             _download(value, key, file_name)
+        find_in_text(value, key=key, words=find)
     _code(shown, language, height)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import streamlit as st
 
-from ui.web import run_tree
+from ui.web import run_tree, step_view
 from ui.web.notices import problem
 from ui.web.run_record import Record, Select
 
@@ -30,6 +30,7 @@ class View:
 
 VIEWS: Final[dict[str, View]] = {
     FIRST: View("Tree", run_tree.show),
+    "steps": View("Steps", step_view.show),
 }
 
 
