@@ -172,31 +172,25 @@ def toggle(row: Locator) -> None:
 
 
 def table_rows(page: Page) -> list[dict[str, str]]:
-    """On the Runs page: the rows in sight, by the titles of the columns.
-
-    The table is a picture; what it shows is read from the copy of it that screen readers get.
-    """
-    titles = page.locator("[role=columnheader]").all_text_contents()
-    cells = page.locator("[role=gridcell]").all_text_contents()
+    """The rows of the one table on the page, by the titles of its columns."""
+    table = page.get_by_role("table")
+    titles = [
+        title.split(" ▲")[0].split(" ▼")[0] for title in table.locator("thead tr > *").all_inner_texts()
+    ]
     return [
-        dict(zip(titles, cells[at : at + len(titles)], strict=True))
-        for at in range(0, len(cells), len(titles) or 1)
+        dict(zip(titles, row.locator("td").all_inner_texts(), strict=True))
+        for row in table.locator("tbody tr").all()
     ]
 
 
 def wait_for_table(page: Page, rows: int) -> None:
-    """On the Runs page: wait until the table has so many rows."""
-    expect(page.locator("[role=gridcell][aria-colindex='1']")).to_have_count(rows)
+    """Wait until the one table on the page has so many rows."""
+    expect(page.get_by_role("table").locator("tbody tr")).to_have_count(rows)
 
 
-def press_in_row(page: Page, row: int, button: str) -> None:
-    """On the Runs page: press "Open" (left) or "Delete" (right) in a row of the table, from 0."""
-    settle(page)
-    box = page.get_by_test_id("data-grid-canvas").bounding_box()
-    assert box is not None
-    height = box["height"] / (len(table_rows(page)) + 1)
-    across = 30 if button == "Open" else box["width"] - 30
-    page.mouse.click(box["x"] + across, box["y"] + height * (row + 1.5))
+def row_of(page: Page, number: int) -> Locator:
+    """The n-th row, from 0, of the one table on the page."""
+    return page.get_by_role("table").locator("tbody tr").nth(number)
 
 
 def expect_figure(page: Page, label: str, value: str) -> None:

@@ -95,10 +95,15 @@ def rows_of(page: AppTest, key: str) -> list[dict[str, str]]:
     """The rows of a table by the names of its columns, badges by their words; none without a table."""
     assert not page.exception, page.exception
     found = _rows_data(page, key)
-    if found is None:
-        return []
-    names = [column["name"] for column in found[1]["columns"]]
-    return [dict(zip(names, map(_word, row["cells"]), strict=True)) for row in found[1]["rows"]]
+    return [] if found is None else _named(found[1])
+
+
+def rows_with(page: AppTest, column: str) -> list[dict[str, str]]:
+    """The rows of the one table that has a column of that name."""
+    assert not page.exception, page.exception
+    tables = (_named(data) for _, data in _tables(page))
+    (found,) = (rows for rows in tables if rows and column in rows[0])
+    return found
 
 
 def open_row(page: AppTest, key: str, row: int) -> AppTest:
@@ -140,12 +145,18 @@ def _did(page: AppTest, key: str, *, row: int | None = None, **value: Any) -> Ap
 
 
 def _rows_data(page: AppTest, key: str) -> tuple[str, dict[str, Any]] | None:
+    return next((found for found in _tables(page) if found[0].endswith(f"-{key}")), None)
+
+
+def _tables(page: AppTest) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The ids of the tables on the page, and what each is given to draw."""
     for element in elements(page):
         proto = getattr(element, "proto", None)
-        if getattr(proto, "component_name", "") == "rlmscope.rows" and proto.id.endswith(f"-{key}"):
-            return proto.id, json.loads(proto.json)
-    return None
+        if getattr(proto, "component_name", "") == "rlmscope.rows":
+            yield proto.id, json.loads(proto.json)
 
 
-def _word(cell: str | list[str]) -> str:
-    return cell if isinstance(cell, str) else cell[0]
+def _named(data: dict[str, Any]) -> list[dict[str, str]]:
+    names = [column["name"] for column in data["columns"]]
+    words = ([cell if isinstance(cell, str) else cell[0] for cell in row["cells"]] for row in data["rows"])
+    return [dict(zip(names, cells, strict=True)) for cells in words]

@@ -1,15 +1,15 @@
-"""Long lists on a page: fifty rows at a time, each with a button that acts on what stands in it."""
+"""Long lists on a page: fifty rows at a time, each with a link or a button that acts on what stands in it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from zoneinfo import ZoneInfo
 
 import streamlit as st
 
-from ui.web import plain
+from ui.web.rows_view import Cell, Column, Item, rows_view
 
 PAGE_ROWS: Final = 50
 T = TypeVar("T")
@@ -34,6 +34,21 @@ def moment(when: datetime, zone: str | None) -> str:
     return when.astimezone(there).strftime("%Y-%m-%d %H:%M")
 
 
+def paged(items: Sequence[T], show: Callable[[Sequence[T]], None], *, key: str, first: int = 0) -> None:
+    """Show a page of the items, at first that with item number `first`, and the way to the other pages."""
+    count = pages(len(items))
+    turn = f"{key}-page-of-{count}"  # a list of another length begins at its first page
+    begin_at = min(first // PAGE_ROWS + 1, count)
+    page = st.session_state.get(turn) or begin_at
+    shown = page_of(items, page)
+    show(shown)
+    if count > 1:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.pagination(count, default=begin_at, key=turn)
+            begin = PAGE_ROWS * (page - 1)
+            st.caption(f"{begin + 1:,} to {begin + len(shown):,} of {len(items):,}", width="content")
+
+
 def listing(
     items: Sequence[T],
     rows: Callable[[Sequence[T]], Iterable[Mapping[str, object]]],
@@ -44,46 +59,36 @@ def listing(
     right: Collection[str] = (),
     first: int = 0,
     button: tuple[str, Callable[[T], None]] | None = None,
+    href: Callable[[T], str] | None = None,
 ) -> None:
     """A page of items as a table, and the way to the other pages; `rows` makes rows of those of one page.
 
-    `widths` are pixels for columns, those of `right` hold figures; the page with item number `first` comes
-    first. `button` is a word and what it does.
+    `widths` are least pixels for columns, those of `right` hold figures; the page with item number `first`
+    comes first. `button` is a word and what it does; with `href`, the address of an item inside the app, the
+    first column is a link that does it, and there is no button.
     """
-    count = pages(len(items))
-    turn = f"{key}-page-of-{count}"  # a list of another length begins at its first page
-    begin_at = min(first // PAGE_ROWS + 1, count)
-    page = st.session_state.get(turn) or begin_at
-    shown = page_of(items, page)
-    config: dict[str, Any] = {
-        name: st.column_config.Column(width=width, alignment="right" if name in right else None)
-        for name, width in widths.items()
-    }
-    made = list(rows(shown))
-    if button is not None:
-        word, act = button
-        made = [{word: word, **row} for row in made]
-        config[word] = st.column_config.ButtonColumn(
-            "", width=60, type="tertiary", key=f"{key}-click", on_click=_clicked, args=(key, shown, act)
+
+    def show(shown: Sequence[T]) -> None:
+        made = list(rows(shown))
+        names = list(made[0]) if made else []
+        listed = [
+            Item(str(place), [_cell(row.get(name)) for name in names], href(item) if href else None)
+            for place, (item, row) in enumerate(zip(shown, made, strict=True))
+        ]
+        act = None if button is None else button[1]
+        rows_view(
+            listed,
+            [Column(name, widths.get(name), right=name in right) for name in names],
+            key=key,
+            label=alt,
+            on_open=(lambda place: act(shown[int(place)])) if act and href else None,
+            actions=(button[0],) if button and not href else (),
+            on_action=(lambda _, place: act(shown[int(place)])) if act and not href else None,
         )
-    st.dataframe(
-        plain.frame(made),
-        hide_index=True,
-        key=key,
-        lazy=False,
-        height="content",
-        column_config=config,
-        alt=alt,
-        placeholder="",
-    )
-    if count > 1:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.pagination(count, default=begin_at, key=turn)
-            begin = PAGE_ROWS * (page - 1)
-            st.caption(f"{begin + 1:,} to {begin + len(shown):,} of {len(items):,}", width="content")
+
+    paged(items, show, key=key, first=first)
 
 
-def _clicked(key: str, shown: Sequence[T], act: Callable[[T], None]) -> None:
-    click = st.session_state[f"{key}-click"]
-    if click is not None and 0 <= click["row"] < len(shown):
-        act(shown[click["row"]])
+def _cell(value: object) -> Cell:
+    """A value as text; a (word, colour) stays one."""
+    return value if value is None or isinstance(value, tuple) else str(value)

@@ -31,7 +31,8 @@ def verdict(home: Home, run_id: str, span_id: str | None = None, *, key: str) ->
     for complaint in st.session_state.pop(f"{key}-problems", ()):
         problem(complaint)
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"{key}-verdict"):
-        st.session_state[f"{key}-word"] = stands.verdict  # what another tab said counts here too
+        if st.session_state.get(f"{key}-word") != stands.verdict:  # another tab may have said something
+            st.session_state[f"{key}-word"] = stands.verdict
         st.segmented_control(
             "Verdict", VERDICTS, key=f"{key}-word", label_visibility="collapsed", width="content",
             on_change=_judged, args=(home, run_id, span_id, key, stands),

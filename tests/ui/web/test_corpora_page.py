@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus, Progress
-from tests.support.pages import HOSTILE, badly_shown, corpora_page, problems, shown, texts, use
+from tests.support.pages import HOSTILE, badly_shown, corpora_page, problems, rows_with, shown, texts, use
 from traces.home import Home, new_run_id
 from traces.locks import FileLock
 from traces.recording import open_recording
@@ -45,12 +45,6 @@ def opened(corpus: Corpus, **query: str) -> AppTest:
     return corpora_page(corpus=corpus.corpus_id, **query)
 
 
-def table(page: AppTest, column: str) -> list[dict[str, Any]]:
-    """The rows of the table that has a column of that name."""
-    (found,) = [frame for frame in page.dataframe if column in frame.value]
-    return list(found.value.to_dict("records"))
-
-
 def until(page: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
     """Run the page again, as its fragments do in a browser, until a condition holds."""
     deadline = time.monotonic() + PATIENCE
@@ -76,9 +70,9 @@ def test_the_list_has_a_row_for_each_corpus(mixed: Corpus, home: Home, tmp_path:
     broken = Corpus.from_texts(["x"], home.corpora)
     (broken.folder / "manifest.json").write_text("{}")
     (tmp_path / "mixed" / "good.txt").write_text("changed")
-    rows = {row["Id"]: row for row in table(corpora_page(), "Name")}
+    rows = {row["Id"]: row for row in rows_with(corpora_page(), "Name")}
     assert {**rows[mixed.corpus_id], "Added": ""} == {
-        "Open": "Open", "Name": "Mixed bag", "Documents": "2", "Characters": "13,005", "Size": "13 KB",
+        "Name": "Mixed bag", "Documents": "2", "Characters": "13,005", "Size": "13 KB",
         "Left out": "2", "Changed files": "1", "Added": "", "Id": mixed.corpus_id,
     }  # fmt: skip
     assert rows[broken.corpus_id]["Name"].startswith("(cannot be used: ")
@@ -89,7 +83,7 @@ def test_the_list_is_filtered_by_words(mixed: Corpus, home: Home) -> None:
     Corpus.from_texts(["x"], home.corpora, name="Other")
     page = corpora_page()
     page.text_input(key="corpora-filter").set_value("bag MIX").run()
-    assert [row["Name"] for row in table(page, "Name")] == ["Mixed bag"]
+    assert [row["Name"] for row in rows_with(page, "Name")] == ["Mixed bag"]
     assert "1 of 2 corpora" in [caption.value for caption in page.caption]
     page.text_input(key="corpora-filter").set_value("nothing like it").run()
     assert "No corpus fits this filter." in texts(page)
@@ -100,7 +94,7 @@ def test_many_files_are_only_looked_at_when_the_corpus_is_opened(
 ) -> None:
     (tmp_path / "mixed" / "good.txt").unlink()
     monkeypatch.setattr(stored, "CHANGES_CHECKED", 1)
-    (row,) = table(corpora_page(), "Name")
+    (row,) = rows_with(corpora_page(), "Name")
     assert row["Changed files"] == "open to check"
     assert any(text.startswith("good.txt: not what was added any more.") for text in texts(opened(mixed)))
 
@@ -110,13 +104,13 @@ def test_many_files_are_only_looked_at_when_the_corpus_is_opened(
 
 def test_a_corpus_shows_its_documents_and_the_text_of_one(mixed: Corpus) -> None:
     page = opened(mixed)
-    assert table(page, "Document") == [
+    assert rows_with(page, "Document") == [
         {
-            "Read": "Read", "No": 0, "Document": "good.txt", "Kind": "text", "Characters": "13,000",
+            "No": "0", "Document": "good.txt", "Kind": "text", "Characters": "13,000",
             "Remarks": "",
         },
         {
-            "Read": "Read", "No": 1, "Document": "old.txt", "Kind": "text", "Characters": "5",
+            "No": "1", "Document": "old.txt", "Kind": "text", "Characters": "5",
             "Remarks": "read as cp1252 (guessed)",
         },
     ]  # fmt: skip
@@ -132,13 +126,13 @@ def test_a_corpus_shows_its_documents_and_the_text_of_one(mixed: Corpus) -> None
 def test_documents_are_filtered(mixed: Corpus) -> None:
     page = opened(mixed)
     page.toggle(key=f"documents-remarked-{mixed.corpus_id}").set_value(True).run()
-    assert [row["Document"] for row in table(page, "Document")] == ["old.txt"]
+    assert [row["Document"] for row in rows_with(page, "Document")] == ["old.txt"]
     page.text_input(key=f"documents-filter-{mixed.corpus_id}").set_value("good").run()
     assert "No document fits this filter." in texts(page)
 
 
 def test_what_was_left_out_is_listed_with_the_reason(mixed: Corpus) -> None:
-    rows = table(opened(mixed), "File")
+    rows = rows_with(opened(mixed), "File")
     assert [Path(row["File"]).name for row in rows] == ["broken.pdf", "empty.txt"]
     assert all(row["Why"] for row in rows)
 
@@ -151,7 +145,7 @@ def test_slides_are_chosen_by_number(tmp_path: Path, home: Home) -> None:
         deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = f"The {word} slide"
     deck.save(str(tmp_path / "deck.pptx"))
     page = opened(Corpus.add([tmp_path / "deck.pptx"], home.corpora))
-    (row,) = table(page, "Document")
+    (row,) = rows_with(page, "Document")
     assert row["Kind"] == "presentation, 3 slides"
     chosen = page.number_input[0]
     assert (chosen.label, chosen.value, chosen.max) == ("Slide, from 1 to 3", 1, 3)
@@ -163,7 +157,7 @@ def test_slides_are_chosen_by_number(tmp_path: Path, home: Home) -> None:
 def test_hundreds_of_documents_are_shown_fifty_at_a_time(home: Home) -> None:
     many = {f"notes/{number:04}.txt": "a note" for number in range(600)}
     page = opened(Corpus.from_texts(many, home.corpora), document="400")
-    names = [row["Document"] for row in table(page, "Document")]
+    names = [row["Document"] for row in rows_with(page, "Document")]
     assert (len(names), names[0]) == (50, "notes/0400.txt")  # the page of the document in the address
     assert "401 to 450 of 600" in [caption.value for caption in page.caption]
 
@@ -231,7 +225,7 @@ def test_an_address_of_a_document_that_is_not_there_says_so(mixed: Corpus) -> No
 def test_removing_asks_and_names_the_runs(mixed: Corpus, home: Home) -> None:
     record(home, mixed.corpus_id, close=True)
     page = opened(mixed)
-    assert [row["Question"] for row in table(page, "Question")] == ["Which?"]
+    assert [row["Question"] for row in rows_with(page, "Question")] == ["Which?"]
     page.button(key="corpus-remove-button").click().run()
     assert any("1 recorded run used it." in text and RUN in text for text in texts(page))
     page.button(key="corpus-remove-keep").click().run()
@@ -288,8 +282,8 @@ def test_uploads_with_a_broken_one_are_added(home: Home) -> None:
     files = [("a.txt", b"text"), ("bad.pdf", b"%PDF-1.7"), ("../![HOSTILE](x).txt", b"x")]
     page.file_uploader[0].set_value([(name, content, "text/plain") for name, content in files])
     until(page.button(key="corpora-add").click().run(), added)
-    assert len(table(page, "Document")) == 2
-    assert [row["File"] for row in table(page, "File")] == ["bad.pdf"]
+    assert len(rows_with(page, "Document")) == 2
+    assert [row["File"] for row in rows_with(page, "File")] == ["bad.pdf"]
     assert badly_shown(page, "HOSTILE") == []
 
 
