@@ -84,18 +84,32 @@ class Node:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Group:
-    """Neighbouring calls of one kind under one parent. `counts` are by outcome, see `outcome`."""
+    """Neighbouring calls of one kind under one parent. `counts` are by outcome, see `outcome`.
+
+    `whole` is the number of calls of the group that these are a part of.
+    """
 
     called: str  # llm_query or rlm_query
     members: list[Node]
     counts: dict[str, int]
     totals: Totals
+    whole: int
+
+    @classmethod
+    def of(cls, called: str, members: list[Node], whole: int | None = None) -> Group:
+        """The group of these calls."""
+        totals = Totals()
+        for node in members:
+            totals.add(node.totals)
+        counts = Counter(outcome(node.span) for node in members)
+        return cls(called, members, dict(counts), totals, len(members) if whole is None else whole)
 
     @property
     def headline(self) -> str:
-        """`200 x llm_query: 196 ok, 3 empty, 1 error`."""
+        """`200 x llm_query: 196 ok, 3 empty, 1 error`; of a part `4 of 200 x llm_query: 3 empty, 1 error`."""
         shares = ", ".join(f"{self.counts[word]} {word}" for word in OUTCOMES if self.counts.get(word))
-        return f"{len(self.members)} x {self.called}: {shares}"
+        part = "" if self.whole == len(self.members) else f"{len(self.members)} of "
+        return f"{part}{self.whole} x {self.called}: {shares}"
 
 
 def outcome(span: SpanRow) -> str:
@@ -178,10 +192,7 @@ def _folded(row: list[Node], group_from: int) -> Iterator[Node | Group]:
     if called is None or len(row) < group_from:
         yield from row
         return
-    totals = Totals()
-    for node in row:
-        totals.add(node.totals)
-    yield Group(called, row, dict(Counter(outcome(node.span) for node in row)), totals)
+    yield Group.of(called, row)
 
 
 def walk(tops: Sequence[Node | Group]) -> Iterator[tuple[int, Node | Group]]:

@@ -1,58 +1,45 @@
 """The recursion tree of a run as flat rows, top first: what the tree view draws and its table lists.
 
-All decisions are made here (grouping, order, words, what is open at first); the browser only draws rows.
-Every text in a row is one line, bounded and safe to show.
+All decisions are made here and in `tree_words` (grouping, order, words, what is open at first); the browser
+only draws rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
+from traces.narrow import with_parents
 from traces.reading import Group, Node, build_tree, mark_gaps
 from traces.tree import Totals, outcome
-from ui.figures import duration, money
-from ui.tree import problem
-from ui.visible import line
+from ui.web.tree_words import CALLS, FINE, Describer, Row, Tone
 
 if TYPE_CHECKING:
-    from traces.reading import RunView, SpanRow
-    from traces.summing import Spend
+    from traces.reading import RunView
+    from traces.suspects import Suspect
 
-Tone = Literal["ok", "bad", "warn", "live"]
+__all__ = ["CHUNK", "ORDERS", "Row", "Shape", "Tone", "TreeRows", "tree_rows"]
+
 CHUNK: Final = 2_000  # rows that travel as one message; a change elsewhere does not send them again
-_TEXT_CHARS: Final = 120
-_OPEN_FAILURES: Final = 50  # a group with more failures stays closed until it is asked for
-_FINE: Final = ("ok", "running")
-_TONES: Final[dict[str, Tone]] = {"ok": "ok", "running": "live", "cancelled": "warn", "empty": "warn"}
-_CALLS: Final = ("root_call", "sub_call")
-_PARTS: Final = 1000  # the time line is divided into that many
+ORDERS: Final = ("order", "cost", "time", "suspicion")
+_OPEN_MEMBERS: Final = 50  # a group with more failures, or more that fit, stays closed until it is asked for
 
 
-@dataclass(slots=True)
-class Row:
-    """One row. `span` is the id of the span it stands for, None for a group of calls without one of its own.
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the tree shows, and how. `fits`: only these spans, and what stands above them; None for all.
 
-    `start` and `width` place it on the run's time line in thousandths. `opened`: its children show at first.
+    `order` is that of the calls of one fan-out: as recorded (with what failed first), or the dearest, the
+    slowest, the most suspicious first; what is not known comes last. `suspects` by span id.
     """
 
-    key: str
-    span: str | None
-    level: int
-    label: str
-    note: str
-    status: str
-    tone: Tone
-    tokens: str
-    cost: str
-    time: str
-    start: int
-    width: int
-    opened: bool
+    fits: Collection[str] | None = None
+    order: str = "order"
+    suspects: Mapping[str, Suspect] = field(default_factory=dict)
 
 
 @dataclass
@@ -74,57 +61,47 @@ class TreeRows:
         return [_chunk(self.rows[first : first + CHUNK]) for first in range(0, len(self.rows), CHUNK)]
 
 
-def tree_rows(view: RunView) -> TreeRows:
+def tree_rows(view: RunView, shape: Shape | None = None) -> TreeRows:
     """The rows of a run as it stands now."""
+    shape = shape or Shape()
     tops = build_tree(view.spans)
     mark_gaps(tops, view.summary)
     whole = Totals()
     for top in tops:
         whole.add(top.totals)
     made = TreeRows()
-    describe = _Describer(whole, view.summary.sub_model)
+    describe = Describer(whole, view.summary.sub_model, shape.suspects)
+    cut = _Cut(view, shape)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
-    stack: list[tuple[int, Node | Group]] = [(0, top) for top in reversed(tops)]
+    stack: list[tuple[int, Node | Group]] = [(0, top) for top in reversed(cut.kept(tops))]
     while stack:
         level, item = stack.pop()
         place = len(made.rows)
-        group = _only_group(item)
-        below = _members(group) if group is not None else list(item.below) if isinstance(item, Node) else []
+        below = cut.kept(item.below) if isinstance(item, Node) else []
+        group = item if isinstance(item, Group) else _only_group(item, below)
+        if group is not None:
+            below = cut.members(group)
         if isinstance(item, Node):
             made.place[item.span.span_id] = place
-            if item.span.kind in _CALLS:
-                below = _without_single_attempt(below, made, place)
-        made.rows.append(describe.row(level, item, group))
+            if item.span.kind in CALLS:
+                below = _without_single_attempt(item, below, made, place)
+        opened, fits = cut.opened(item, group), cut.fits(item)
+        made.rows.append(describe.row(level, item, group, opened=opened, fits=fits))
         stack.extend((level + 1, child) for child in reversed(below))
     return made
 
 
-def _only_group(item: Node | Group) -> Group | None:
-    """The group that a row shows: itself, or the one below a batch, which adds nothing to what it says."""
-    if isinstance(item, Group):
-        return item
-    if item.span.kind == "batch" and len(item.below) == 1 and isinstance(item.below[0], Group):
-        return item.below[0]
+def _only_group(item: Node, below: list[Node | Group]) -> Group | None:
+    """The group below a batch, which adds nothing to what it says."""
+    if item.span.kind == "batch" and len(below) == 1 and isinstance(below[0], Group):
+        return below[0]
     return None
 
 
-def _members(group: Group) -> list[Node | Group]:
-    """What did not go well comes first; the rest follows as one group of its own."""
-    bad: list[Node | Group] = [node for node in group.members if outcome(node.span) not in _FINE]
-    if not bad:
-        return list(group.members)
-    fine = [node for node in group.members if outcome(node.span) in _FINE]
-    if len(fine) < 2:
-        return [*bad, *fine]
-    totals, counts = Totals(), dict.fromkeys(_FINE, 0)
-    for node in fine:
-        totals.add(node.totals)
-        counts[outcome(node.span)] += 1
-    return [*bad, Group(group.called, fine, counts, totals)]
-
-
-def _without_single_attempt(below: list[Node | Group], made: TreeRows, place: int) -> list[Node | Group]:
-    attempts = [node for node in below if isinstance(node, Node) and node.span.kind == "attempt"]
+def _without_single_attempt(
+    item: Node, below: list[Node | Group], made: TreeRows, place: int
+) -> list[Node | Group]:
+    attempts = [node for node in item.below if isinstance(node, Node) and node.span.kind == "attempt"]
     if len(attempts) != 1 or attempts[0].below:
         return below
     made.place[attempts[0].span.span_id] = place
@@ -132,124 +109,64 @@ def _without_single_attempt(below: list[Node | Group], made: TreeRows, place: in
     return [node for node in below if node is not attempts[0]]
 
 
-class _Describer:
-    """Makes rows: words, figures, and places on the time line of the whole run."""
+class _Cut:
+    """Takes of the tree what a shape shows, in its order."""
 
-    def __init__(self, whole: Totals, sub_model: str | None) -> None:
-        self._first = whole.first_ns or 0
-        self._span = max((whole.last_ns or 0) - self._first, 1)
-        self._sub_model = sub_model
-
-    def row(self, level: int, item: Node | Group, group: Group | None) -> Row:
-        """The row of an item; `group` is the one it shows, see `_only_group`."""
-        totals = item.totals
-        span = item.span if isinstance(item, Node) else None
-        key = span.span_id if span is not None else _group_key(item)
-        status, tone = _group_status(group) if group is not None else _status(item)
-        first, last = (totals.first_ns, totals.last_ns) if span is None else (span.start_ns, span.end_ns)
-        start, width = self._on_time_line(first, last)
-        return Row(
-            key=key,
-            span=None if span is None else span.span_id,
-            level=level,
-            label=_short(group.headline if group is not None else self._label(span)),
-            note="" if group is not None else _note(span),
-            status=status,
-            tone=tone,
-            tokens=_tokens(span, totals.spend),
-            cost=_cost(span, totals.spend),
-            time="" if first is None or last is None else duration((last - first) / 1e9),
-            start=start,
-            width=width,
-            opened=_opened(item, group),
-        )
-
-    def _label(self, span: SpanRow | None) -> str:
-        if span is None:
-            return ""
-        index = "" if span.call_index is None else f" {span.call_index}"
-        other = span.model if span.model is not None and span.model != self._sub_model else ""
-        labels = {
-            "run": "run" if span.parent_id is None else f"rlm_query{index}, depth {span.depth}",
-            "iteration": f"iteration {span.iteration} {span.preview or ''}",
-            "root_call": "root call",
-            "cell": f"cell {'' if span.cell is None else span.cell} {span.phase or ''}",
-            "batch": "llm_batch",
-            "sub_call": f"llm_query{index} {other}",
-            "attempt": "attempt",
+    def __init__(self, view: RunView, shape: Shape) -> None:
+        self._fits = None if shape.fits is None else frozenset(shape.fits)
+        self._kept = None if self._fits is None else with_parents(view.by_id, self._fits)
+        by: dict[str, Callable[[Node], float]] = {
+            "cost": lambda node: -float(node.totals.spend.known_usd),
+            "time": lambda node: -(node.span.seconds or 0),
+            "suspicion": lambda node: (
+                -(shape.suspects[node.span.span_id].score if node.span.span_id in shape.suspects else 0)
+            ),
         }
-        return labels.get(span.kind, span.name)
+        self._by = by.get(shape.order)
 
-    def _on_time_line(self, first: int | None, last: int | None) -> tuple[int, int]:
-        if first is None:
-            return 0, 0
-        start = min(max((first - self._first) * _PARTS // self._span, 0), _PARTS)
-        end = _PARTS if last is None else min((last - self._first) * _PARTS // self._span, _PARTS)
-        return start, max(end - start, 0)
+    def kept(self, items: Sequence[Node | Group]) -> list[Node | Group]:
+        """Those of some siblings that are shown."""
+        if self._kept is None:
+            return list(items)
+        narrowed = (self._part(item) if isinstance(item, Group) else item for item in items)
+        return [
+            item
+            for item in narrowed
+            if item is not None and (isinstance(item, Group) or item.span.span_id in self._kept)
+        ]
 
+    def _part(self, group: Group) -> Group | None:
+        assert self._kept is not None
+        members = [node for node in group.members if node.span.span_id in self._kept]
+        return Group.of(group.called, members, group.whole) if members else None
 
-def _group_key(item: Node | Group) -> str:
-    """A key that no span id can be, and that stays while a running group grows."""
-    if isinstance(item, Node):
-        return item.span.span_id
-    return f"group {item.members[0].span.span_id}"
+    def members(self, group: Group) -> list[Node | Group]:
+        """In the order of the record what did not go well comes first; the rest is a group of its own."""
+        if self._by is not None:
+            return [*sorted(group.members, key=self._by)]
+        bad: list[Node | Group] = [node for node in group.members if outcome(node.span) not in FINE]
+        fine = [node for node in group.members if outcome(node.span) in FINE]
+        if not bad:
+            return list(fine)
+        return [*bad, *fine] if len(fine) < 2 else [*bad, Group.of(group.called, fine)]
 
+    def fits(self, item: Node | Group) -> bool:
+        """Whether an item is shown for its own sake."""
+        return self._fits is None or (isinstance(item, Node) and item.span.span_id in self._fits)
 
-def _status(item: Node | Group) -> tuple[str, Tone]:
-    assert isinstance(item, Node)
-    word = outcome(item.span)
-    inner = item.totals.failures - (item.span.status not in _FINE and item.span.kind in ("cell", "run"))
-    if word == "ok" and item.span.kind != "sub_call" and inner > 0:
-        return f"{inner:,} failed", "warn"
-    return word, _TONES.get(word, "bad")
-
-
-def _group_status(group: Group) -> tuple[str, Tone]:
-    failed = sum(count for word, count in group.counts.items() if word not in (*_FINE, "empty"))
-    if failed:
-        return f"{failed:,} failed", "bad"
-    if group.totals.open:
-        return "running", "live"
-    empty = group.counts.get("empty", 0)
-    return (f"{empty:,} empty", "warn") if empty else ("ok", "ok")
-
-
-def _opened(item: Node | Group, group: Group | None) -> bool:
-    if group is not None:
-        bad = sum(count for word, count in group.counts.items() if word not in _FINE)
-        return 0 < bad <= _OPEN_FAILURES
-    assert isinstance(item, Node)
-    if item.span.kind == "run" and item.span.parent_id is not None:
-        return item.totals.failures > 0
-    return item.span.kind not in (*_CALLS, "attempt")
-
-
-def _note(span: SpanRow | None) -> str:
-    if span is None or span.kind in ("iteration", "batch") or (span.kind == "run" and span.parent_id is None):
-        return "" if span is None else problem(span) or ""
-    orphan = "its parent is not in the record. " if span.orphan else ""
-    return _short(orphan + (problem(span) or span.preview or ""))
-
-
-def _short(text: str) -> str:
-    shown = line(text[: _TEXT_CHARS * 2])
-    return shown if len(shown) <= _TEXT_CHARS else shown[: _TEXT_CHARS - 1] + "…"
-
-
-def _tokens(span: SpanRow | None, spend: Spend) -> str:
-    if not spend.calls:
-        return ""
-    if span is not None and span.kind in _CALLS and span.tokens is None:
-        return "" if span.end_ns is None else "?"
-    return f"{spend.input + spend.output:,}"
-
-
-def _cost(span: SpanRow | None, spend: Spend) -> str:
-    if not spend.calls or (span is not None and span.kind in _CALLS and span.end_ns is None):
-        return ""
-    if spend.usd is not None:
-        return money(spend.usd, None)
-    return f"≥ {money(spend.known_usd, None)}" if spend.known_usd else "unknown"
+    def opened(self, item: Node | Group, group: Group | None) -> bool:
+        """Whether what is below an item shows at first."""
+        if group is not None:
+            counted = len(group.members)
+            if self._kept is None:
+                counted -= sum(group.counts.get(word, 0) for word in FINE)
+            return 0 < counted <= _OPEN_MEMBERS
+        assert isinstance(item, Node)
+        if self._kept is not None:
+            return True
+        if item.span.kind == "run" and item.span.parent_id is not None:
+            return item.totals.failures > 0
+        return item.span.kind not in (*CALLS, "attempt")
 
 
 def _chunk(rows: Sequence[Row]) -> tuple[str, bytes]:

@@ -181,8 +181,8 @@ class Tree {
     );
     const line = node("span", `timeline line ${cell("tone")}`);
     const bar = line.appendChild(node("i"));
-    bar.style.left = `${cell("start") / 10}%`;
-    bar.style.width = `${cell("width") / 10}%`;
+    bar.style.left = `${cell("start") / 1e4}%`;
+    bar.style.width = `${cell("width") / 1e4}%`;
     element.append(
       name,
       node("span", `status ${cell("tone")}`, cell("status")),

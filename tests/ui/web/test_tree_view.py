@@ -152,7 +152,7 @@ def test_a_run_that_goes_on_says_so(home: Home) -> None:
     assert outline(rows)[:2] == ["run [running]", "  10 x llm_query: 9 ok, 1 running [running]"]
     last = find(rows, "llm_query 9")
     assert (last.status, last.tone, last.tokens, last.cost, last.time) == ("running", "live", "", "", "")
-    assert last.start + last.width == 1000
+    assert last.start + last.width == 1_000_000
 
 
 def test_rows_keep_their_keys_while_a_run_grows(home: Home) -> None:
@@ -178,8 +178,8 @@ def test_figures_of_calls_and_of_what_holds_them(home: Home) -> None:
     whole = find(rows, "run")
     assert (whole.tokens, whole.cost) == (f"{960 + 19 * 129:,}", "≥ $0.013098")
     assert find(rows, "root call").cost == "$0.0123"
-    assert (whole.start, whole.width) == (0, 1000)
-    assert all(0 <= row.start <= row.start + row.width <= 1000 for row in rows.rows)
+    assert (whole.start, whole.width) == (0, 1_000_000)
+    assert all(0 <= row.start <= row.start + row.width <= 1_000_000 for row in rows.rows)
 
 
 def test_what_calls_nothing_has_no_figures(home: Home) -> None:
