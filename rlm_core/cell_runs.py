@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.cells import Cell
 from rlm_core.checks import SUB_CALLS, CodeReport, Finding, check
+from rlm_core.corpus import Corpus
 from rlm_core.environment import Environment
-from rlm_core.errors import WorkerDied
+from rlm_core.errors import CorpusError, WorkerDied
 from rlm_core.prompts import cut_middle, fence, left_out
 from rlm_core.run_state import RunState
+from rlm_core.source_ranges import Prompt
 from rlm_core.sub_calls import CellScope, SubCalls
 from rlm_core.telemetry import RunSpan, as_json, preview
-from rlm_core.wire import CellReport
+from rlm_core.wire import CellReport, Given
 
 _TRACEBACK_SHOWN: Final = 3_000
 _MOST_NOTES: Final = 8
@@ -80,7 +83,20 @@ class CellRuns:
             raise
         scope.ended = True
         await self.environment.settle()
-        return self._finish(cell, code, report, scope, phase)
+        touched = await self._touched(report.given)
+        return self._finish(cell, code, report, scope, phase, touched)
+
+    async def _touched(self, given: Given) -> str | None:
+        """What code was given, in bytes; None when nobody records it."""
+        if not self.state.recorder.records:
+            return None
+        parts = given.parts
+        if any(not self.host.corpus.is_ascii(document) for document, _, _ in parts):  # files are read for it
+            parts = await asyncio.to_thread(_in_bytes, self.host.corpus, parts)
+        facts: dict[str, Any] = {"whole": given.whole, "parts": parts}
+        if given.left_out:
+            facts["left_out"] = given.left_out
+        return as_json(facts)
 
     def _start(
         self, cell: Cell, code: CodeReport, number: int, iteration: int, phase: str, parent: RunSpan
@@ -112,7 +128,13 @@ class CellRuns:
         )
 
     def _finish(
-        self, cell: Cell, code: CodeReport, report: CellReport, scope: CellScope, phase: str
+        self,
+        cell: Cell,
+        code: CodeReport,
+        report: CellReport,
+        scope: CellScope,
+        phase: str,
+        touched: str | None,
     ) -> CellResult:
         self._learn(code, report, scope)
         if report.interrupted_by is None:
@@ -124,6 +146,7 @@ class CellRuns:
         if report.answer is not None and report.answer.get("ready") is True and phase != "Terminate":
             phase = "Terminate"
         self._record(scope.span, report, shown, phase)
+        scope.span.set({sc.TOUCHED: touched})
         if report.exception_type is not None:
             message = (report.exception or "").strip().splitlines()[-1:] or [""]
             scope.span.fail(report.exception_type, report.interrupted_by or message[0])
@@ -149,9 +172,14 @@ class CellRuns:
                 sc.CELL_CPU: report.cpu_seconds,
             }
         )
+        self._look_for(shown, span)
         if report.native_output:
             span.text(sc.NATIVE_OUTPUT, report.native_output)
             span.event(sc.EV_NOTICE, {"native_output": report.native_output[:4000]})
+
+    def _look_for(self, shown: str, span: RunSpan) -> None:
+        """Search for what of the corpus stands in what the root is shown."""
+        self.state.sources.search_shown(Prompt.of(self.host.corpus, [[shown]]), span)
 
     def _rule(self) -> str:
         """By which rule the record keeps, and the root sees, less than a cell printed."""
@@ -232,6 +260,7 @@ class CellRuns:
         if differences:
             shown += f"\n[not everything came back the same: {'; '.join(differences[:5])}]"
         span.text(sc.STDOUT_SHOWN, shown)
+        self._look_for(shown, span)
         span.set(
             {
                 sc.LOST_NAMES: as_json(sorted({*lost, *passing})),
@@ -267,6 +296,14 @@ class CellRuns:
         if self.host.missed:
             differences.append(f"{self.host.missed} sub-calls were not the ones recorded")
         return differences
+
+
+def _in_bytes(corpus: Corpus, parts: list[list[int]]) -> list[list[int]]:
+    found = []
+    for document, start, end in parts:
+        with suppress(CorpusError):
+            found.append([document, *corpus.byte_range(document, start, end)])
+    return found
 
 
 def _take_values(values: dict[str, str | None], report: CellReport) -> None:

@@ -198,6 +198,12 @@ class Corpus:
         with self._open(facts) as file:
             return byte_offset(file, checkpoints, start), byte_offset(file, checkpoints, end)
 
+    def is_ascii(self, document: int) -> bool:
+        """Whether characters and bytes of a document have the same numbers; also where there is none."""
+        return document >= len(self.documents) or (
+            self.documents[document].chars == self.documents[document].bytes
+        )
+
     def describe(self) -> str:
         """What the root model is told about the corpus: at most 4 KB whatever its size. Raises as `text`."""
         return describe(self)

@@ -52,6 +52,11 @@ class CorpusSearch:
         """How many bytes it may have indexed."""
         return min(self._size, MOST_BYTES)
 
+    @property
+    def indexed(self) -> bool:
+        """Whether there is an index already: then a search costs little."""
+        return bool(self._parts)
+
     def look(self, windows: Sequence[Window]) -> None:
         """Take note of what code has looked at; what does not exist in the corpus is passed over."""
         for document, start, end in windows:

@@ -109,7 +109,9 @@ class Orchestrator:
     async def _loop(self, span: RunSpan, cells: CellRuns, root: RootCalls) -> Outcome | None:
         """Turns until an answer; None when the turns are used up. Raises `LimitReached` and `ModelError`."""
         limits = self.state.limits
-        self._messages = list(opening(self.question, self.corpus.describe(), self._budget_line(0)))
+        described = self.corpus.describe()
+        self.state.sources.search_shown(Prompt.of(self.corpus, [[described]]), span)
+        self._messages = list(opening(self.question, described, self._budget_line(0)))
         for number in range(limits.max_iterations):
             self._iterations = number + 1
             iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, self._place(number))

@@ -28,6 +28,7 @@ from rlm_core.wire import Part
 LEAST: Final = GRAINS[0].least  # bytes; shorter texts are not searched for
 MOST_RANGES: Final = 1_000  # recorded of one prompt, the longest
 MOST_WAITING: Final = 64 << 20  # characters of prompts that wait for their search
+MOST_FOR_SHOWN: Final = 16 << 20  # bytes of a corpus that are indexed only for what the root is shown
 FINISH_SECONDS: Final = 10.0  # what the end of a run waits for searches
 _AT_ONCE: Final = 32  # prompts given to the thread together
 _ENDED: Final = "the run ended before"
@@ -124,7 +125,8 @@ class _Search:
 
     prompt: Prompt
     span: RunSpan
-    windows: Sequence[Window]  # what code has looked at since the search before
+    key: str  # of the span's attribute for the outcome
+    windows: Sequence[Window] = ()  # what code has looked at since the search before
 
 
 class SourceRanges:
@@ -150,10 +152,18 @@ class SourceRanges:
 
     def search(self, prompt: Prompt, span: RunSpan) -> None:
         """Search for the texts of a prompt, if there are any; what comes of it gets onto the span."""
+        self._search(prompt, span, sc.SOURCE_RANGES)
+
+    def search_shown(self, text: Prompt, span: RunSpan) -> None:
+        """The same for what a root model is shown. No index of a large corpus is made for that alone."""
+        if self._recorder.records:
+            span.set({sc.SHOWN_RANGES: text.at_once()})
+        self._search(text, span, sc.SHOWN_RANGES)
+
+    def _search(self, prompt: Prompt, span: RunSpan, key: str) -> None:
         if not prompt.chars or not self._recorder.records:
             return
-        windows = self._looked.pop(prompt.corpus, ())
-        search = _Search(prompt, span, windows)
+        search = _Search(prompt, span, key, self._looked.pop(prompt.corpus, ()))
         if self._stopped:
             self._settle(search, prompt.unsearched(_ENDED))
         elif self._chars + prompt.chars > MOST_WAITING:
@@ -191,9 +201,9 @@ class SourceRanges:
 
     def _settle(self, search: _Search, outcome: str) -> None:
         if search.span.ended:
-            search.span.event(sc.EV_SOURCES, {sc.SOURCE_RANGES: outcome})
+            search.span.event(sc.EV_SOURCES, {search.key: outcome})
         else:
-            search.span.set({sc.SOURCE_RANGES: outcome})
+            search.span.set({search.key: outcome})
 
     def _outcome(self, search: _Search) -> str:
         """Search for one prompt. Runs in the thread; a search that fails is said and ends nothing."""
@@ -202,6 +212,8 @@ class SourceRanges:
         try:
             corpus = self._search_of(prompt.corpus)
             corpus.look(search.windows)
+            if search.key == sc.SHOWN_RANGES and corpus.weight > MOST_FOR_SHOWN and not corpus.indexed:
+                return prompt.unsearched("the corpus is large, and no sub-call needed a search of it before")
             for part in prompt.parts:
                 found.append([])
                 try:

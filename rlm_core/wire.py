@@ -91,7 +91,7 @@ class OpenCall:
             model=model,
             schema=schema,
             max_tokens=None if most is None else _whole(most, 1, 1 << 31),
-            touched=_touched(frame.get("touched", [])),
+            touched=_windows(frame.get("touched", []), 3),
         )
 
     def add(self, items: Any) -> None:
@@ -112,6 +112,18 @@ class OpenCall:
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Which parts of the corpus code was given in a cell, as its worker says; see `rlm_core.semconv.TOUCHED`.
+
+    `whole` are [first document, last document], `parts` [document, start, end] in code points.
+    """
+
+    whole: list[list[int]] = field(default_factory=list)
+    parts: list[list[int]] = field(default_factory=list)
+    left_out: int = 0
+
+
 @dataclass(slots=True)
 class CellReport:
     """What a worker says about a cell; times are the engine's own, in seconds."""
@@ -124,6 +136,7 @@ class CellReport:
     answer: dict[str, Any] | None
     restored: tuple[str, ...]
     variables: list[dict[str, Any]]
+    given: Given = field(default_factory=Given)
     wall_seconds: float = 0.0
     cpu_seconds: float | None = None
     interrupted_by: str | None = None
@@ -162,6 +175,18 @@ def read_done(frame: dict[str, Any], number: int) -> CellReport:
         answer=answer,
         restored=tuple(name[:_MAX_TEXT] for name in restored[:50]),
         variables=[_row(row) for row in rows],
+        given=_given(frame.get("given", {})),
+    )
+
+
+def _given(given: Any) -> Given:
+    """What code was given; an older worker says nothing about it."""
+    if not isinstance(given, dict):
+        raise frames.FrameError("an ill-typed account of what code was given")
+    return Given(
+        _windows(given.get("whole", []), 2),
+        _windows(given.get("parts", []), 3),
+        _whole(given.get("left_out", 0), 0, 1 << 53),
     )
 
 
@@ -199,10 +224,10 @@ def _parts(parts: Any) -> list[Part]:
     return parts
 
 
-def _touched(windows: Any) -> list[list[int]]:
+def _windows(windows: Any, numbers: int) -> list[list[int]]:
     if not isinstance(windows, list) or len(windows) > _MAX_TOUCHED:
         raise frames.FrameError("an ill-typed or too long list of what was looked at")
-    if not all(isinstance(window, list) and len(window) == 3 for window in windows):
+    if not all(isinstance(window, list) and len(window) == numbers for window in windows):
         raise frames.FrameError("a look at something that is no place in the corpus")
     return [[_whole(number, 0, 1 << 53) for number in window] for window in windows]
 

@@ -233,11 +233,13 @@ class Fold:
             self.events.append(Event(span_id, record["seq"], name, time_ns, attributes))
 
     def _late_sources(self, span_id: str, attributes: dict[str, Any]) -> None:
-        """Source ranges that were found after the end of their span: they are facts of it, no event."""
-        span, found = self._spans.get(span_id), attributes.get(sc.SOURCE_RANGES)
-        if span is None or not isinstance(found, str):
+        """Ranges that were found after the end of their span: they are facts of it, no event."""
+        keys = (sc.SOURCE_RANGES, sc.SHOWN_RANGES)
+        found = {key: value for key in keys if isinstance(value := attributes.get(key), str)}
+        span = self._spans.get(span_id)
+        if span is None or not found:
             raise _Unusable
-        span.attributes = {**span.attributes, sc.SOURCE_RANGES: found}
+        span.attributes = {**span.attributes, **found}
 
     def _payload(self, record: Record, line: Line) -> str | None:
         sha256, text = _text(record, "sha256"), payload_text(record)

@@ -11,7 +11,7 @@ from rlm_core.texts.files import KEPT_BYTES, MOST_CHARS, open_text
 from rlm_core.texts.mapped import MappedText
 from rlm_core.texts.parts import Part, parts_of
 from rlm_core.texts.text import Match, Passage, Text
-from rlm_core.texts.touched import take_touched
+from rlm_core.texts.touched import take_given, take_touched
 
 __all__ = [
     "KEPT_BYTES",
@@ -25,5 +25,6 @@ __all__ = [
     "build_context",
     "open_text",
     "parts_of",
+    "take_given",
     "take_touched",
 ]

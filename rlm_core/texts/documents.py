@@ -19,7 +19,7 @@ from rlm_core.texts.text import (
     matches_in,
     unknown_name,
 )
-from rlm_core.texts.touched import note
+from rlm_core.texts.touched import note_whole
 
 _NAMES_SHOWN: Final = 3
 
@@ -88,7 +88,7 @@ class Documents(Sequence[Any]):
     def _noted(self, source: Source) -> Text | MappedText:
         text = self._text(source)
         if isinstance(text, Text):
-            note(source.number, 0, source.chars)
+            note_whole(source.number, source.chars)
         return text
 
     def _text(self, source: Source) -> Text | MappedText:

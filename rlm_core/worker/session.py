@@ -12,7 +12,7 @@ import types
 from typing import Any, Final
 
 from rlm_core import frames, values
-from rlm_core.texts import build_context
+from rlm_core.texts import build_context, take_given
 from rlm_core.worker import api
 from rlm_core.worker.channel import Channel
 from rlm_core.worker.interrupts import Interrupts
@@ -103,6 +103,7 @@ class Session:
             BaseException.with_traceback(error, None)  # its frames would keep the cell's locals alive
         report["restored"] = self._restore()
         report["vars"] = self._variables.changes(self._namespace, self._reserved)
+        report["given"] = take_given()
         report["stdout"], report["chars"] = self._output.report()
         return _fitting(report)
 

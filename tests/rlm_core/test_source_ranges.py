@@ -265,9 +265,10 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A sub-model that answers when the search for its prompt has come to its end."""
     done, settle = Event(), source_ranges.SourceRanges._settle
 
-    def settled(*arguments: Any) -> None:
-        settle(*arguments)
-        done.set()
+    def settled(ranges: Any, search: Any, outcome: str) -> None:
+        settle(ranges, search, outcome)
+        if search.key == sc.SOURCE_RANGES:
+            done.set()
 
     def model(_: Request) -> str:
         assert done.wait(60)
@@ -280,7 +281,8 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_what_is_found_in_time_stands_in_the_end_of_the_span(recorded: Recorded, searched: Any) -> None:
     view = recorded.play(quotes(), "FINAL(1)", corpus=DOCUMENTS, sub=searched)
-    assert sources(view) == [QUOTED] and recorded.records("ev") == []
+    late = [record for record in recorded.records("ev") if sc.SOURCE_RANGES in record["a"]]
+    assert sources(view) == [QUOTED] and late == []
 
 
 def test_a_run_does_not_wait_for_ever(
@@ -331,7 +333,10 @@ def test_without_a_record_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -
 # -- what cannot be searched is said, and no run fails for it
 
 
-def test_a_file_that_changed_is_said_and_ends_nothing(recorded: Recorded, tmp_path: Path) -> None:
+def test_a_file_that_changed_is_said_and_ends_nothing(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_ranges, "MOST_FOR_SHOWN", 0)  # no index before the change
     file = tmp_path / "notes.txt"
     file.write_text(REPORT)
     corpus = Corpus.add([file], tmp_path / "corpora")
@@ -467,3 +472,61 @@ def test_words_of_the_question_are_not_passages_although_a_document_has_them(rec
     view = recorded.play(asks, again, "FINAL(1)", corpus=documents, question=QUESTION)
     assert passages(view, documents.values()) == [[QUAY], []]
     assert [value["how"] for value in sources(view)] == ["located", "none"]
+
+
+# -- what the root was shown, and what code was given
+
+
+def shown(view: Any, kind: str) -> list[dict[str, Any]]:
+    """What stands on the spans of a kind about what the root was shown."""
+    return [json.loads(span.attributes[sc.SHOWN_RANGES]) for span in view.spans if span.kind == kind]
+
+
+def touched(view: Any) -> list[dict[str, Any]]:
+    """What the cells say their code was given."""
+    return [json.loads(span.attributes[sc.TOUCHED]) for span in view.spans if span.kind == "cell"]
+
+
+def test_passages_in_what_the_root_was_shown_are_on_the_cell_and_those_of_the_description_on_the_run(
+    recorded: Recorded,
+) -> None:
+    code = f"{SETUP}\nprint('found:', lines[4][:60].strip(), 'and', letters[:17])"
+    view = recorded.play(code, "print(1)", "FINAL(1)", corpus=DOCUMENTS)
+    printed, nothing, _ = shown(view, "cell")
+    raw = [text.encode() for text in DOCUMENTS.values()]
+    texts = [raw[number][start:end].decode() for number, start, end in printed["ranges"]]
+    assert printed["how"] == "located" and texts == [SHIPS[:61], LETTERS[:17]]
+    assert nothing == {"how": "none", "ranges": [], "places": []}
+    (described,) = shown(view, "run")
+    assert described["how"] == "located" and {number for number, _, _ in described["ranges"]} == {0, 1, 3}
+
+
+def test_no_index_of_a_large_corpus_is_made_only_for_what_the_root_was_shown(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_ranges, "MOST_FOR_SHOWN", len(REPORT) - 1)
+    code = "line = context.splitlines()[1]\nprint(line)"
+    view = recorded.play(code, "r = llm_query(f'<<{line}>>')", code, "FINAL(1)", corpus=REPORT)
+    before, _, after, _ = shown(view, "cell")
+    assert before["how"] == "not_searched" and "the corpus is large" in before["why"]
+    assert after["how"] == "located" and after["ranges"] == [[0, 39, 122]]
+
+
+def test_a_cell_says_which_documents_and_parts_its_code_was_given(recorded: Recorded) -> None:
+    view = recorded.play(
+        "a, b = context[0], context['table.csv']\nhits = context.search('Leuchtturm')",
+        "x = len(a)",
+        "for text in context: pass",
+        "FINAL(1)",
+        corpus=DOCUMENTS,
+    )
+    line_end = len(GUESTS.encode())
+    assert touched(view) == [
+        {
+            "whole": [[0, 0], [2, 2]],
+            "parts": [[1, 0, line_end]],
+        },  # in bytes
+        {"whole": [], "parts": []},
+        {"whole": [[0, 3]], "parts": []},
+        {"whole": [], "parts": []},
+    ]

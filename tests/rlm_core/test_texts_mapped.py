@@ -25,11 +25,13 @@ from rlm_core.texts import (
     pieces,
     re_functions,
     scan,
+    take_given,
     take_touched,
 )
 from rlm_core.texts.documents import Documents
 from rlm_core.texts.files import MappedFile, Source, Store
 from rlm_core.texts.mapped import MappedText as Mapped
+from rlm_core.texts.touched import note, note_whole
 
 MIXED = st.text(st.sampled_from("ab \n\r\t\x85\u2028é€𝄞A1,"), min_size=1, max_size=80)
 PART = st.text(st.sampled_from("ab \né€𝄞"), max_size=3)
@@ -330,6 +332,36 @@ def test_what_was_looked_at_is_noted_once() -> None:
     text[40:45]
     assert take_touched() == [[4, 3, 5], [4, 40, 45]]
     assert take_touched() == []
+
+
+def test_what_a_cell_was_given_is_noted_apart_from_the_calls_it_made() -> None:
+    take_given()
+    text = mapped("line\n" * 20)
+    text[10:15]
+    take_touched()
+    text[12:20]
+    assert take_given() == {"whole": [], "parts": [[4, 10, 20]], "left_out": 0}
+    assert take_given() == {"whole": [], "parts": [], "left_out": 0}
+
+
+def test_documents_that_were_given_whole_are_ranges_of_numbers() -> None:
+    take_given()
+    for number in (7, 3, 4, 5, 3):
+        note_whole(number, 10)
+    note(4, 2, 6)
+    note(9, 2, 6)
+    assert take_given() == {"whole": [[3, 5], [7, 7]], "parts": [[9, 2, 6]], "left_out": 0}
+
+
+def test_what_is_too_much_to_be_listed_is_counted() -> None:
+    take_given()
+    for start in range(0, 24_000, 3):
+        note(1, start, start + 1)
+    for number in range(0, 4_000, 2):
+        note_whole(number, 10)
+    given = take_given()
+    assert len(given["parts"]) == len(given["whole"]) == 1_000
+    assert given["parts"][0] == [1, 0, 1] and given["left_out"] == 7_000 + 1_000
 
 
 def test_a_text_that_was_made_up_is_not_noted() -> None:

@@ -182,6 +182,12 @@ def test_a_report_as_workers_send_it() -> None:
         "change": "new",
     }
     assert report.written() == ["a"]
+    assert (report.given.whole, report.given.parts, report.given.left_out) == ([], [], 0)
+
+
+def test_a_report_says_what_code_was_given() -> None:
+    given = read_done({**DONE, "given": {"whole": [[0, 9]], "parts": [[12, 3, 5]], "left_out": 7}}, 4).given
+    assert (given.whole, given.parts, given.left_out) == ([[0, 9]], [[12, 3, 5]], 7)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +212,12 @@ def test_a_report_as_workers_send_it() -> None:
         {"vars": [{"name": "a"}]},
         {"vars": [{"name": "a", "change": "exploded"}]},
         {"vars": [{"name": "a", "change": "new"}] * 5_000},
+        {"given": None},
+        {"given": {"whole": [[1]]}},
+        {"given": {"whole": [[0, 1]] * 1_001}},
+        {"given": {"parts": [[0, 1]]}},
+        {"given": {"parts": [[0, -1, 2]]}},
+        {"given": {"left_out": "many"}},
         {"restored": 5},
         {"restored": [5]},
     ],
@@ -247,6 +259,7 @@ _KEYS = st.sampled_from(
         "answer",
     ]
     + ["vars", "restored", "interrupted", "type", "text", "via", "name", "change", "p", "s", "c", "too_large"]
+    + ["given", "whole", "parts", "left_out"]
 )
 _ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["llm", "new", "", "x"]),
