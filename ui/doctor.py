@@ -151,30 +151,42 @@ def _disk(home: Home) -> Check:
     return Check("disk", ok, f"{free / 1e9:,.1f} GB free at {home.root}", hint)
 
 
-def _sandbox() -> Check:
+def _sandbox(home: Home) -> Check:
     from rlm_core.sandbox import below, probe
+    from ui.web.settings import load_settings
 
-    found = probe()
+    found, asked = probe(), load_settings(home).sandbox
+    if asked is not None and below(found.level, asked):
+        why = found.why or "no reason was found"
+        return Check("sandbox", False, f"level {found.level}, but the settings ask for {asked}: {why}")
     locked = not below(found.level, "standard")
     layers = f" [{', '.join(found.layers)}]" if found.layers else ""
     hint = f"not higher, because {found.why}" if found.why else None
     return Check("sandbox", True if locked else None, f"level {found.level}: {found.detail}{layers}", hint)
 
 
-def _models() -> Check:
+def _models(home: Home) -> Check:
     from rlm_core.models import ROOT_VARIABLE, SUB_VARIABLE
     from ui.models_config import choose_models
+    from ui.web.settings import load_settings
+    from ui.web.settings_keys import key_origins
 
-    models = choose_models(None, None, os.environ)
-    present = [name for name in KEY_VARIABLES if os.environ.get(name)]
-    keys = ", ".join(f"{name} {'yes' if name in present else 'no'}" for name in KEY_VARIABLES)
-    detail = f"root {models.root}, sub {models.sub}; keys in the environment: {keys}"
+    settings = load_settings(home)
+    models = choose_models(None, None, settings.over(os.environ))
+    root_from, sub_from = settings.origin(os.environ)
+    origins = key_origins(home, os.environ)
+    names = dict.fromkeys((*KEY_VARIABLES, *origins))
+    keys = ", ".join(f"{name} {_KEY_WORDS[origins.get(name)]}" for name in names)
+    detail = f"root {models.root} ({root_from}), sub {models.sub} ({sub_from}); keys: {keys}"
     if models.demo:
-        how = f"set {ROOT_VARIABLE} and {SUB_VARIABLE} to ask a language model"
+        how = f"set {ROOT_VARIABLE} and {SUB_VARIABLE}, or use the Settings page of the app, to ask a language model"
         return Check("models", None, detail, f"{DEMO_WORDS}; {how}")
-    if not present:
+    if not origins:
         return Check("models", None, detail, "no key is set; a server of your own may need none")
     return Check("models", True, detail)
+
+
+_KEY_WORDS: Final = {"environment": "yes (environment)", "file": "yes (keys.json)", None: "no"}
 
 
 def _litellm() -> Check:
@@ -204,10 +216,15 @@ def _prices() -> Check:
         return Check("prices", False, "genai-prices is not installed", "install what requirements.lock names")
 
 
-_HOME_CHECKS: Final = (("home", _home), ("disk", _disk), ("store", _store), ("record", _record))
-_OTHER_CHECKS: Final = (
+_HOME_CHECKS: Final = (
+    ("home", _home),
+    ("disk", _disk),
+    ("store", _store),
+    ("record", _record),
     ("sandbox", _sandbox),
     ("models", _models),
+)
+_OTHER_CHECKS: Final = (
     ("litellm", _litellm),
     ("prices", _prices),
 )

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from rlm_core.errors import ModelError
 from rlm_core.lm_handler import FunctionLMHandler, Request
 from traces.estimate import Estimate
+from traces.home import Home
 from ui.ask_outcome import estimate_words
 from ui.cli import cli
 
@@ -409,3 +410,12 @@ def test_an_estimate_says_the_tail_only_where_it_is_more_than_the_middle() -> No
         "cost $0.0012 (95 of 100 at most $0.03) · 1,000 tokens (95 of 100 at most 4,000) · 200 sub-calls · "
         "2.0 s (95 of 100 at most 1 min 01 s)"
     )
+
+
+def test_a_model_whose_provider_nobody_knows_is_refused_at_once(
+    call: Callable[..., Any], home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "note.txt").write_text("A short note.")
+    refused = call("ask", "What?", str(tmp_path / "note.txt"), "--root", "nonsense")
+    assert refused.code == 2 and "--root 'nonsense' names no provider that LiteLLM knows" in refused.error
+    assert not list(home.spool.iterdir()) and not list(home.corpora.iterdir())

@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from rlm_core.sandbox import MEANING, Probe
+from traces.home import Home
 from ui.cli import cli
+from ui.web.settings import Settings, save_settings
+from ui.web.settings_keys import set_key
 
 NAMES = {
     "python",
@@ -65,9 +69,31 @@ def test_keys_are_said_to_be_there_and_never_shown(
     monkeypatch.setenv("RLMSCOPE_ROOT_MODEL", "openai/big")
     result = call("doctor", "--json")
     models = checks(result.json)["models"]
-    assert models["ok"] is True and "OPENAI_API_KEY yes" in models["detail"]
-    assert "root openai/big, sub openai/big" in models["detail"]
+    assert models["ok"] is True and "OPENAI_API_KEY yes (environment)" in models["detail"]
+    assert "root openai/big (environment), sub openai/big (environment)" in models["detail"]
     assert "very-secret" not in result.out + call("doctor").out
+
+
+def test_it_says_which_models_and_keys_come_from_the_settings(call: Callable[..., Any], home: Home) -> None:
+    save_settings(home, Settings(root="openai/big"))
+    set_key(home, "OPENAI_API_KEY", "sk-very-secret")
+    set_key(home, "OPENAI_BASE_URL", "http://secret@127.0.0.1:9/v1")
+    result = call("doctor", "--json")
+    detail = checks(result.json)["models"]["detail"]
+    assert "root openai/big (settings), sub openai/big (settings)" in detail
+    assert "OPENAI_API_KEY yes (keys.json)" in detail and "OPENAI_BASE_URL yes (keys.json)" in detail
+    assert "secret" not in result.out
+
+
+def test_a_sandbox_below_the_settings_fails(
+    call: Callable[..., Any], home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Probe("weak", MEANING["weak"], (), "the kernel has no Landlock")
+    monkeypatch.setattr("rlm_core.sandbox.probe", lambda: found)
+    assert checks(call("doctor", "--json").json)["sandbox"]["ok"] is None
+    save_settings(home, Settings(sandbox="strict"))
+    sandbox = checks(call("doctor", "--json").json)["sandbox"]
+    assert sandbox["ok"] is False and "the settings ask for strict" in sandbox["detail"]
 
 
 def test_a_broken_model_id_is_a_failed_check(
