@@ -89,10 +89,14 @@ def named_values(text: str) -> dict[str, str]:
     """The numbers, dates and codes (`PRV-65`) in a text by their comparable form, as they are written there.
     The numbers of a numbered list are none.
     """
-    bare = _LIST_MARK.sub("", text)
-    found = {_comparable(written): written for written in _NUMBER.findall(bare)}
-    codes = (word.strip(_AROUND) for word in bare.split())
-    return found | {code.casefold(): code for code in codes if _is_code(code)}
+    found: dict[str, str] = {}
+    for part in _LIST_MARK.sub("", text).split():
+        word = part.strip(_AROUND)
+        if _is_code(word):
+            found[word.casefold()] = word
+        else:
+            found |= {_comparable(written): written for written in _NUMBER.findall(word)}
+    return found
 
 
 def is_telling(value: str) -> bool:

@@ -1,0 +1,93 @@
+"""Findings about sub-calls: what suspects add up to, calls made twice, none that saw another's result."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from rlm_core import semconv as sc
+from traces.finding import Finding, Severity, ids, names_of, number_of, spans_of
+from traces.rows import SpanRow
+from traces.summing import spend_of
+from traces.suspects import MEANINGS, Suspect
+from traces.view import RunView
+
+_SEVERITIES: Final[Mapping[str, Severity]] = {
+    "error": "serious",
+    "cut off": "serious",
+    "empty": "check",
+    "disagreement": "check",
+    "refusal": "check",
+    "value": "check",
+    "format": "check",
+    "length": "note",
+}
+#: Words of questions whose answer is more than the sum of its parts, in the languages of the samples.
+_OF_THE_WHOLE: Final = re.compile(
+    r"\b(?:summar|overall|compar|trend|timeline|chronolog|sequence|contradict|consisten|deviat|differ|rise|rose"
+    r"|before|after|pairs?\b|relat|evol|histor|resum|resúm|tendencia|tendência|antes|depois|después|cronol)",
+    re.IGNORECASE,
+)
+
+
+def suspicious(view: RunView, found: Mapping[str, Suspect]) -> Iterator[Finding]:
+    """One finding for each kind of signal."""
+    by_kind: dict[str, list[str]] = defaultdict(list)
+    for span_id, suspect in found.items():
+        for kind in dict.fromkeys(signal.kind for signal in suspect.signals):
+            by_kind[kind].append(span_id)
+    total = view.summary.sub_calls
+    for kind in MEANINGS:
+        spans = sorted(by_kind[kind], key=lambda span_id: view.by_id[span_id].seq)
+        if spans:
+            words = f"Sub-calls {MEANINGS[kind]}: {len(spans):,} of {total:,}."
+            yield Finding(kind, _SEVERITIES[kind], words, len(spans), tuple(spans), signal=kind)
+
+
+def duplicates(view: RunView) -> Iterator[Finding]:
+    """Calls whose prompt the same model had answered before in this run."""
+    asked: dict[tuple[str, str | None], list[SpanRow]] = defaultdict(list)
+    for span in spans_of(view, "sub_call"):
+        digest = span.attributes.get(sc.PROMPT_HASH)
+        if isinstance(digest, str) and span.status == "ok":
+            asked[digest, span.model].append(span)
+    again = [span for same in asked.values() for span in same[1:]]
+    if again:
+        spend = spend_of(again)
+        cost = f" They cost ${spend.known_usd:f}." if spend.known_usd else ""
+        words = f"{number_of(len(again), 'sub-call')} asked what had been asked before, word for word.{cost}"
+        yield Finding("duplicates", "note", words, len(again), ids(sorted(again, key=lambda s: s.seq)))
+
+
+def unshared(view: RunView) -> Iterator[Finding]:
+    """No sub-call saw another's result, though the question is about the whole. Said only where it is sure:
+    every cell asked all its calls in one batch, and no later one read what came from an earlier one.
+    """
+    question = view.summary.question or ""
+    calls = list(spans_of(view, "sub_call"))
+    children = any(span.kind == "run" and span.parent_id is not None for span in view.spans)
+    if len(calls) < 2 or children or not _OF_THE_WHOLE.search(question) or not _independent(view, calls):
+        return
+    words = f"No sub-call saw another's result: each of the {len(calls):,} looked at its part alone, and the "
+    yield Finding("unshared", "note", words + "question reads like one about the whole.", len(calls))
+
+
+def _independent(view: RunView, calls: Sequence[SpanRow]) -> bool:
+    batches: dict[int, set[str]] = defaultdict(set)  # by cell
+    for span in calls:
+        parent = view.by_id.get(span.parent_id or "")
+        if parent is None or parent.kind != "batch" or span.cell is None:
+            return False
+        batches[span.cell].add(parent.span_id)
+    if any(len(several) > 1 for several in batches.values()):
+        return False
+    from_calls: set[str] = set()
+    for cell in spans_of(view, "cell"):
+        reads = from_calls & names_of(cell, sc.NAMES_READ)
+        if cell.cell in batches and reads:
+            return False
+        if cell.cell in batches or reads:
+            from_calls |= names_of(cell, sc.NAMES_WRITTEN)
+    return True
