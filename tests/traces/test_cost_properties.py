@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from rlm_core import semconv as sc
 from rlm_core.lm_handler import Usage
 from rlm_core.price_rows import Override
 from rlm_core.pricing import CLASSES, Price, PriceTable, decimal_text
-from tests.traces.records import RUN, end, fin, header, home_in, start, write_spool
+from tests.traces.records import RUN, START_NS, end, fin, header, home_in, start, write_spool
 from traces.cost import KEYS
 from traces.home import Home
 from traces.reading import cost_report, load_run
@@ -222,6 +223,40 @@ def test_with_no_other_model_what_if_is_what_was_recorded(tree: Tree, by: tuple[
         for row, same in zip(said["rows"], recorded["rows"], strict=True):
             assert {key: row[key] for key in same} == same
             assert row["recorded_usd"] == row["cost_usd"]
+
+
+@given(trees(MODELS), st.sampled_from(MODELS), st.sampled_from([(), ("class",), KEYS]))
+@example(Tree([(Call("demo/sub", [Usage(250_000, 5), Usage(10, 2, 3, 4)]), [])]), "gemini/gemini-2.5-pro", ())
+@settings(max_examples=EXAMPLES)
+def test_what_if_is_what_the_price_table_says_of_each_attempt(
+    tree: Tree, model: str, by: tuple[str, ...]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        said = what_if(written(tree, folder), [RUN], by, dict.fromkeys(("root", "sub"), model))
+    would_be = [_again(call, model) for call in _calls_of(tree)]
+    known = sum((usd for usd in would_be if usd is not None), Decimal(0))
+    assert Decimal(said["known_usd"]) == sum(Decimal(row["known_usd"]) for row in said["rows"]) == known
+    assert _amount(said["total_usd"]) == (None if None in would_be else known)
+    assert sum(each["calls"] for each in said["unpriced"]) + said["without_usage"] == would_be.count(None)
+
+
+def _calls_of(tree: Tree) -> Iterator[Call]:
+    for root, parts in tree.iterations:
+        yield root
+        for subs, children in parts:
+            yield from subs
+            yield from (call for child in children for call in _calls_of(child))
+
+
+def _again(call: Call, model: str) -> Decimal | None:
+    """What a call would have cost; None: its price or its usage is not known."""
+    if all(usage is None for usage in call.attempts):
+        return Decimal(0)
+    told = [usage for usage in call.attempts if usage is not None and usage.input is not None]
+    when = datetime.fromtimestamp(START_NS / 1e9, UTC)
+    prices = [PriceTable().price(model, usage, now=when).usd for usage in told]
+    amounts = [usd for usd in prices if usd is not None]
+    return sum(amounts, Decimal(0)) if amounts and len(amounts) == len(prices) else None
 
 
 def _amount(usd: str | None) -> Decimal | None:
