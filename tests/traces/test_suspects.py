@@ -151,7 +151,7 @@ def test_every_kind_of_signal_has_a_weight_and_a_meaning() -> None:
 
 
 def test_a_record_with_facts_of_wrong_types_has_suspects_all_the_same(home: Home) -> None:
-    bad = {sc.PROMPT_HASH: 7, sc.RESPONSE_NORM_HASH: [], sc.CALL_LINE: "x", sc.RUN_PATH: {}}
+    bad = {sc.PROMPT_HASH: 7, sc.RESPONSE_NORM_HASH: 2.5, sc.CALL_LINE: "x", sc.RUN_PATH: True}
     bad[sc.FINISH_REASONS] = '{"a": [[['
     failed = end("c", status="error", a={"error.type": "server", sc.ERROR_MESSAGE: 3})
     write_spool(home, [header(), start("c", a=bad), failed, start("d", a={"rlm.response.chars": -1}), fin()])
