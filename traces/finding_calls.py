@@ -9,7 +9,7 @@ from typing import Final
 
 from rlm_core import semconv as sc
 from traces.finding import Finding, Severity, ids, names_of, number_of, spans_of
-from traces.rows import SpanRow
+from traces.rows import SpanRow, money_json
 from traces.summing import spend_of
 from traces.suspects import MEANINGS, Suspect
 from traces.view import RunView
@@ -56,7 +56,7 @@ def duplicates(view: RunView) -> Iterator[Finding]:
     again = [span for same in asked.values() for span in same[1:]]
     if again:
         spend = spend_of(again)
-        cost = f" They cost ${spend.known_usd:f}." if spend.known_usd else ""
+        cost = f" They cost ${money_json(spend.known_usd)}." if spend.known_usd else ""
         words = f"{number_of(len(again), 'sub-call')} asked what had been asked before, word for word.{cost}"
         yield Finding("duplicates", "note", words, len(again), ids(sorted(again, key=lambda s: s.seq)))
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import LARGEST, usd_amount
 from traces.finding import decoded, spans_of
+from traces.rows import money_json
 from traces.view import RunView
 
 Amount = int | float | Decimal
@@ -57,7 +58,7 @@ class Limit:
 
     def _shown(self, amount: Amount) -> str:
         if self.name == "dollars":
-            return f"${Decimal(amount).normalize():f}"
+            return f"${money_json(Decimal(amount))}"
         return f"{amount:,}" if isinstance(amount, int) else f"{amount:,.1f}"
 
 
