@@ -10,17 +10,22 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _MOST_BYTES: Final = 4  # of one character in UTF-8
+_SHORT: Final = 24  # bytes of a text that says little: no run searches for shorter ones
 _Piece = tuple[int, int, int, int]  # first byte and behind the last in the child, document and byte above
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """From places in one corpus to those in another; `pieces` by document, None when both are the same."""
+    """From places in one corpus to those in another; `pieces` by document, None when both are the same.
+
+    `partial`: some text of the first may stand in the second, but the record does not say where.
+    """
 
     pieces: tuple[tuple[_Piece, ...], ...] | None
+    partial: bool = False
 
     @classmethod
     def same(cls) -> Translation:
@@ -63,7 +68,8 @@ class Translation:
         """This translation followed by that of the run above."""
         if self.pieces is None or above.pieces is None:
             return above if self.pieces is None else self
-        return Translation(tuple(tuple(_chained(pieces, above)) for pieces in self.pieces))
+        chained = tuple(tuple(_chained(pieces, above)) for pieces in self.pieces)
+        return Translation(chained, self.partial or above.partial)
 
 
 def translation(
@@ -82,40 +88,49 @@ def translation(
             return None
         left = list(ranges)
         placed = [_placed(parts, left) for parts in reversed(given)]
-    except (ValueError, TypeError, IndexError, RecursionError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
     placed.reverse()
-    if [length for _, length in placed] != list(sizes):
+    if [document.size for document in placed] != list(sizes):
         return None
-    return Translation(tuple(tuple(pieces) for pieces, _ in placed))
+    return Translation(
+        tuple(tuple(document.pieces) for document in placed), any(document.partial for document in placed)
+    )
 
 
-def _placed(parts: Sequence[Any], left: list[Any]) -> tuple[list[_Piece], int]:
-    """The pieces of one document and its length in bytes; takes the ranges it uses off the end of `left`."""
-    found: list[tuple[int, Any]] = []
-    for part in reversed(parts):
-        if isinstance(part, str):
-            found.append((len(part.encode("utf-8", "surrogatepass")), None))
-        elif part[2] > part[1]:
-            place = _range_of(part, left)
-            found.append((place[2] - place[1], place))
+class _Placed(NamedTuple):
+    """One document of a child: its pieces, its length in bytes, whether some of its text is not placed."""
+
+    pieces: list[_Piece]
+    size: int
+    partial: bool
+
+
+def _placed(parts: Sequence[Any], left: list[Any]) -> _Placed:
+    """Place the parts of one document, the last first; takes the ranges it uses off the end of `left`."""
+    found = [_part(part, left) for part in reversed(parts)]
     pieces: list[_Piece] = []
     at = 0
     for length, place in reversed(found):
         if place is not None:
             pieces.append((at, at + length, place[0], place[1]))
         at += length
-    return pieces, at
+    return _Placed(pieces, at, any(place is None and length >= _SHORT for length, place in found))
 
 
-def _range_of(part: Sequence[int], left: list[Any]) -> Sequence[int]:
-    """The last range that can be this part. Raises `IndexError` when there is none."""
+def _part(part: Any, left: list[Any]) -> tuple[int, Sequence[int] | None]:
+    """The length of a part in bytes, and its place. A text has one if it was found as a whole."""
+    if isinstance(part, str):
+        length = len(part.encode("utf-8", "surrogatepass"))
+        found = bool(left) and length >= _SHORT and left[-1][2] - left[-1][1] == length
+        return length, (left.pop() if found else None)
     document, first, behind = part
-    while True:
-        place: Sequence[int] = left.pop()
-        chars, size = behind - first, place[2] - place[1]
-        if place[0] == document and chars <= size <= _MOST_BYTES * chars and place[1] >= first:
-            return place
+    while behind > first:
+        place: Sequence[int] = left.pop()  # IndexError: the record does not list it
+        size = place[2] - place[1]
+        if place[0] == document and behind - first <= size <= _MOST_BYTES * (behind - first):
+            return size, place
+    return 0, None
 
 
 def _chained(pieces: Sequence[_Piece], above: Translation) -> Iterator[_Piece]:

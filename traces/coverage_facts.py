@@ -93,8 +93,8 @@ _SENTENCES: Final = (
     ),
     (
         "unplaced",
-        "{} child run worked on texts of its own whose places in the corpus are not known.",
-        "{} child runs worked on texts of their own whose places in the corpus are not known.",
+        "{} child run worked on texts of its own; of some it is not known where in the corpus they stand.",
+        "{} child runs worked on texts of their own; of some it is not known where in the corpus they stand.",
     ),
     ("unusable", "{} entry of the record cannot be used.", "{} entries of the record cannot be used."),
 )
@@ -170,10 +170,10 @@ class _Reader:
             return  # it never began, or its answer came from the record
         above = self._translations.get(owner)
         context = self._view.payload(digest) if isinstance(digest, str) else None
-        own = None if found is None else translation(context, found.ranges, sizes)
+        own = None if found is None else translation(context, list(filter(_range, found.ranges)), sizes)
         known = None if own is None or above is None else own.through(above)
         self._translations[span.span_id] = known
-        self._out.counts["unplaced"] += known is None
+        self._out.counts["unplaced"] += known is None or known.partial
 
     def _table(self, attributes: Mapping[str, Any]) -> tuple[list[str], list[int | None]]:
         """Names and sizes of the documents of a run; none when its table is not there or not usable."""
@@ -237,10 +237,14 @@ class _Reader:
             self._out.counts["unusable"] += 1
         elif translate is not None:
             for document, start, end in translate.places(*place):
-                if document >= len(self._out.names) or end > (self._out.sizes[document] or LARGEST):
+                if not self._exists(document, end):
                     self._out.counts["unusable"] += 1
                 elif start < end:
                     self._out.places[how][document].append(Place(start, end, span.span_id))
+
+    def _exists(self, document: int, end: int) -> bool:
+        size = self._out.sizes[document] if document < len(self._out.sizes) else 0
+        return size is None or end <= size
 
     def _keep_whole(self, item: object, span: SpanRow, translate: Translation | None) -> None:
         """Documents `[first, last]` that code was given as a whole."""
