@@ -16,7 +16,8 @@ class Answer:
     `text` is the answer as text (None when there is none), `value` the Python value the cell gave. `forced`
     says the answer was extracted after a limit by one extra root call. `confidence` is "low" when the program
     marked it so. `tokens` counts root and sub-calls once each; `cost_usd` is None when any price is unknown
-    (`cost_status` says so: priced, free, unknown, demo or partial), `seconds` is wall time.
+    (`cost_status` says so: priced, free, unknown, demo or partial) and `known_usd` is then the least that was
+    spent; `seconds` is wall time.
     """
 
     run_id: str
@@ -34,6 +35,7 @@ class Answer:
     tokens: dict[str, int] = field(default_factory=lambda: {"input": 0, "output": 0, "total": 0})
     cost_usd: Decimal | None = None
     cost_status: str = "unknown"
+    known_usd: Decimal = Decimal(0)
     sandbox: str = "none"
     seconds: float = 0.0
     error: str | None = None

@@ -327,6 +327,7 @@ def _answer(state: RunState, outcome: Outcome, seconds: float) -> Answer:
         tokens={"input": state.totals.input, "output": state.totals.output, "total": total},
         cost_usd=usd,
         cost_status=status,
+        known_usd=state.totals.usd,
         sandbox=state.sandbox,
         seconds=seconds,
         error=outcome.error,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.answer import Answer
 from rlm_core.sandbox import level_words
-from ui.figures import counted, duration, money, tokens
+from ui.figures import counted, duration, money, spent, tokens
 from ui.models_config import DEMO_WORDS, Models
 from ui.visible import block, line
 
@@ -25,6 +25,7 @@ _FACTS: Final = (
     "sub_calls",
     "failed_sub_calls",
     "cost_usd",
+    "known_usd",
     "cost_status",
     "tokens",
     "sandbox",
@@ -142,7 +143,7 @@ class Outcome:
             counted(answer.iterations, "iteration"),
             counted(answer.sub_calls, "sub-call") + failed,
             f"tokens {tokens(answer.tokens)}",
-            f"cost {money(answer.cost_usd, answer.cost_status)}",
+            f"cost {spent(answer.cost_usd, answer.cost_status, answer.known_usd)}",
             duration(answer.seconds),
             f"sandbox {level_words(answer.sandbox)}",
         )

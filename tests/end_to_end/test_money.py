@@ -183,7 +183,7 @@ def test_usage_that_is_not_reported_and_a_model_without_a_price_are_unknown(
 ) -> None:
     server.use(replies("plain", "none"))
     said = ask(home, tmp_path, root="openai/root-unpriced")
-    assert (said["cost_usd"], said["cost_status"]) == (None, "partial")
+    assert (said["cost_usd"], said["cost_status"], micro(said["known_usd"])) == (None, "partial", 270)
     report = rlmscope(home, "cost", "last", "--by", "role")
     assert (report["total_usd"], micro(report["known_usd"]), report["cost_status"]) == (None, 270, "partial")
     rows = {row["role"]: (row["cost_usd"], row["known_usd"], row["cost_status"]) for row in report["rows"]}
