@@ -15,10 +15,10 @@ import streamlit as st
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RecordError, RLMScopeError
 from traces.home import Home
-from traces.reading import RunView, SpoolRun, load_run
+from traces.reading import RunView, SpoolRun
 from ui.control import cancel_file
 from ui.figures import duration
-from ui.web import launch, outcome, plain
+from ui.web import launch, outcome, plain, run_record
 from ui.web.notices import note, problem
 from ui.web.run_header import fact
 from ui.web.run_words import Where, cost_words, where
@@ -54,11 +54,13 @@ def _ended(home: Home, run_id: str, again: Callable[[str], None]) -> bool:
     """What came of a run that is over, or why there is none."""
     started = launch.launch_state(home, run_id)
     try:
-        view = load_run(home, run_id, warn=note)
+        record = run_record.open_record(home, run_id)
     except InputError as error:
         problem(started.error or error)
         return False
-    outcome.show(home, view, started.error, again)
+    for remark in record.said:
+        note(remark)
+    outcome.show(home, record, started.error, again)
     return True
 
 

@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import streamlit as st
 
+from rlm_core.errors import RLMScopeError
 from rlm_core.sandbox import level_words
+from traces.estimate import Plan, estimate
+from traces.evidence import evidence
 from traces.home import Home
-from traces.reading import RunSummary, RunView
+from traces.reading import RunSummary
+from ui.answer_text import answer_markdown
+from ui.ask_outcome import estimate_words
 from ui.figures import duration, tokens
 from ui.web import plain, stored
-from ui.web.notices import note, problem, said
+from ui.web.copy_button import copy_button
+from ui.web.evidence_view import FIRST, basis_words, evidence_view, shown_of
+from ui.web.notices import problem, said, sentence
 from ui.web.run_header import fact
+from ui.web.run_record import Record
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 
 DEMO: Final = "Demo model: it answers by fixed rules, no language model is involved."
 _LONG_HEIGHT: Final = 480  # pixels
+_COPIED_CHARS: Final = 100_000  # of an answer: what is copied travels with the page
+_CUT_SHORT: Final = ("budget", "timeout", "max_iterations")  # reasons to stop that more would have helped
+_FORCED: Final = " The answer was forced: the root gave its best answer in one last reply."
+_LOW: Final = "The program that gave the answer marked it so, without a reason."
 
 
-def show(home: Home, view: RunView, error: str | None, again: Callable[[str], None]) -> None:
+def show(home: Home, record: Record, error: str | None, again: Callable[[str], None]) -> None:
     """The outcome of a run that is over. `error` is what its process left as the reason why it broke off."""
-    run, remarked = view.summary, remarks(view)
+    run, remarked = record.view.summary, remarks(record.view)
     with st.container(border=True):
         _head(run)
         _answer(run, remarked)
-        _trust(run, remarked, error)
-        _facts(run)
+        if run.answer is not None:
+            _take_along(home, record, remarked)
+        _trust(home, run, remarked, error)
         if run.demo:
             st.caption(DEMO)
         _onward(home, run, again)
+        if run.answer is not None:
+            evidence_view(home, record)
+        _facts(run)
 
 
 def _head(run: RunSummary) -> None:
@@ -64,25 +80,80 @@ def _whole(text: str, key: str) -> None:
         plain.payload(text, key=key, file_name="answer.txt", height=_LONG_HEIGHT)
 
 
-def _trust(run: RunSummary, remarked: Remarks, error: str | None) -> None:
+def _take_along(home: Home, record: Record, remarked: Remarks) -> None:
+    """The answer on the clipboard, and in a file with its question and sources."""
+    run = record.view.summary
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if run.answer is not None and len(run.answer) <= _COPIED_CHARS:
+            copy_button("Copy the answer", run.answer, key="outcome-copy")
+        st.download_button(
+            "Download with sources", lambda: _document(home, record, remarked), key="outcome-download",
+            file_name=f"answer-{run.run_id}.md", mime="text/markdown", on_click="ignore",
+            help="Question, answer, models, cost, why it stopped, passages: a Markdown file.",
+        )  # fmt: skip
+
+
+def _document(home: Home, record: Record, remarked: Remarks) -> str:
+    """Made only when it is asked for."""
+    found = record.once(evidence)
+    return answer_markdown(
+        record.view.summary,
+        stopped=_stopped(record.view.summary),
+        cost=cost_words(record.view.summary),
+        trust=[f"{word}: {words}" for word, words in _for_and_against(record.view.summary, remarked)],
+        basis=basis_words(found),
+        cited=[one.cited for one in shown_of(home, record.view, found.supports[: FIRST * 2])],
+    )
+
+
+def _stopped(run: RunSummary) -> str:
+    return stopped(run) + (_FORCED if run.forced else "")
+
+
+def _trust(home: Home, run: RunSummary, remarked: Remarks, error: str | None) -> None:
     """Why the run stopped, and everything that speaks for or against its answer."""
-    st.text(stopped(run) + (_FORCED if run.forced else ""))
+    why = (error or remarked.error) if run.answer is None else None
+    if why and run.stop_reason == "error":
+        problem(f"the run broke off: {why}")
+    else:
+        st.text(_stopped(run))
+        if why and sentence(why) not in (_stopped(run), sentence(remarked.note or "")):
+            problem(why)
+    for word, words in _for_and_against(run, remarked):
+        said(word, "orange" if word == "low confidence" else "gray", words)
+    if run.stop_reason in _CUT_SHORT and (comparable := _comparable(home, run)):
+        said("To compare", "blue", comparable)
+
+
+def _for_and_against(run: RunSummary, remarked: Remarks) -> Iterator[tuple[str, str]]:
+    """What the program, and the record, say of the answer: a word of ours and a sentence."""
     if remarked.confidence == "low":
-        said("low confidence", "orange", (remarked.note or _LOW).removeprefix("low confidence: "))
+        yield "low confidence", (remarked.note or _LOW).removeprefix("low confidence: ")
     elif remarked.confidence or remarked.note:
-        plain.text(f"confidence {remarked.confidence or 'not stated'}: {remarked.note or 'no reason given'}")
+        yield (
+            "stated",
+            f"confidence {remarked.confidence or 'not stated'}: {remarked.note or 'no reason given'}",
+        )
     if remarked.mark:
-        plain.text(f"marked: {remarked.mark} (the program insisted on this answer)")
-    why = error or remarked.error
-    if why and run.answer is None:
-        problem(why)
-    missing = incomplete(run)
-    if missing:
-        note(missing)
+        yield "checked", f"marked: {remarked.mark} (the program insisted on this answer)"
+    if missing := incomplete(run):
+        yield "Note", missing
 
 
-_FORCED: Final = " The answer was forced: the root gave its best answer in one last reply."
-_LOW: Final = "The program that gave the answer marked it so, without a reason."
+def _comparable(home: Home, run: RunSummary) -> str | None:
+    """What runs took that came to their end: how far the limit of this one was from enough."""
+    if not (run.root_model and run.sub_model and stored.is_known(home, run.corpus_id)):
+        return None
+    assert run.corpus_id is not None
+    try:
+        chars = stored.load(home, run.corpus_id).chars
+        past = estimate(home, Plan(run.root_model, run.sub_model, run.corpus_id, chars, run.demo))
+    except RLMScopeError as error:
+        return f"What comparable runs took cannot be read now: {error}"
+    if past is None:
+        return "No finished run of these models over a comparable corpus tells how much would be enough."
+    words = estimate_words(past, demo=run.demo).removeprefix("estimate from ")
+    return f"This run was cut short. Finished ones: {words}."
 
 
 def _facts(run: RunSummary) -> None:
