@@ -15,11 +15,16 @@ from ui.corpora import UPLOADS, shown_path
 from ui.figures import counted
 from ui.web import additions, plain, stored
 from ui.web.additions import State
-from ui.web.notices import said, sentence
+from ui.web.notices import Colour, said, sentence
 
 GOES_ON: Final = "Reading goes on when you leave this page, and also when the app is stopped."
 CANCELLED: Final = "The reading was cancelled: nothing was added."
+STOPPING: Final = "Stopping: nothing of it will be kept."
 _PERIOD: Final = 0.5  # seconds between two looks
+_ENDED: Final[dict[str, tuple[str, Colour]]] = {
+    "failed": ("Not added", "red"),
+    "cancelled": ("Cancelled", "gray"),
+}
 _AT_ONCE: Final = 2.0  # seconds that a page waits, so that a few files need no bar
 
 
@@ -63,6 +68,9 @@ def _moving(home: Home, ticket: str) -> None:
             else:
                 st.progress(fraction(now), f"Reading: {progress_text(now)}")
             plain.text(now.name if now is not None else title(home, state))
+        if state.stopping:
+            st.text(STOPPING)
+            return
         st.button(
             "Cancel", key=f"reading-cancel-{ticket}", on_click=additions.cancel, args=(home, ticket),
             help="Stops reading. Nothing of it is kept.",
@@ -103,15 +111,16 @@ def why(home: Home, state: State) -> str:
 
 
 def outcomes(home: Home) -> None:
-    """Every addition that works, as a bar, and every one that failed, until it is dismissed."""
+    """Every addition that works, as a bar, and every one that failed or was cancelled, until dismissed."""
     for state in additions.all_of(home):
         if state.state == "working":
             bar(home, state.ticket)
-        elif state.state == "failed":
+        elif state.corpus_id is None:
             with st.container(horizontal=True, vertical_alignment="center", key=f"failed-{state.ticket}"):
                 with st.container(width="stretch"):
                     named, words = title(home, state), why(home, state)
-                    said("Not added", "red", sentence(words) if named in words else f"{named}: {words}")
+                    word, colour = _ENDED[state.state]
+                    said(word, colour, sentence(words) if named in words else f"{named}: {words}")
                 st.button(
                     "Dismiss", key=f"dismiss-{state.ticket}", on_click=additions.forget,
                     args=(home, state.ticket),

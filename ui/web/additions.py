@@ -46,7 +46,7 @@ class State:
     """An addition as it stands.
 
     `progress` is known while files are read, and holds an untrusted name. `error` is the sentence on why it
-    failed, which may quote file names.
+    failed, which may quote file names. `stopping`: it works, and was asked to stop.
     """
 
     ticket: str
@@ -55,6 +55,7 @@ class State:
     progress: Progress | None = None
     corpus_id: str | None = None
     error: str | None = None
+    stopping: bool = False
 
 
 class Files:
@@ -125,7 +126,8 @@ def look(home: Home, ticket: str) -> State | None:
     if not alive:
         return State(ticket, what, "failed", error=f"Its process ended without a word; see {files.log}.")
     now = files.read(files.now)
-    return State(ticket, what, "working", Progress(**now) if isinstance(now, dict) else None)
+    progress = Progress(**now) if isinstance(now, dict) else None
+    return State(ticket, what, "working", progress, stopping=files.cancel.exists())
 
 
 def _kind(end: dict[str, Any]) -> Kind:
@@ -171,8 +173,8 @@ def cancel(home: Home, ticket: str) -> None:
 
 
 def forget(home: Home, ticket: str) -> None:
-    """Remove what is left of an addition that has ended; the corpus stays."""
+    """Remove what is left of an addition that has ended, drafts of a killed process too; the corpus stays."""
     files = Files(home, ticket)
-    for path in (files.now, files.end, files.cancel, files.lock, files.log, files.order):
+    for path in (*files.folder.glob(f"{ticket}.*"), files.log):
         with suppress(OSError):
             path.unlink(missing_ok=True)
