@@ -16,7 +16,7 @@ from rlm_core.errors import InputError
 from traces.home import Home
 from traces.reading import RunView, SpoolRun, load_run, resolve_run
 from traces.user_log import deleted_runs
-from ui.web.tree_rows import TreeRows, tree_rows
+from ui.web.tree_rows import Shape, TreeRows, tree_rows
 
 if TYPE_CHECKING:
     from traces.suspects import Suspect
@@ -48,7 +48,7 @@ class Record:
     @property
     def rows(self) -> TreeRows:
         """All rows of the recursion tree, in the order of the record."""
-        return self.once(tree_rows)
+        return self.once(lambda view: tree_rows(view, Shape(suspects=self.suspects)), "rows")
 
     @property
     def suspects(self) -> dict[str, Suspect]:

@@ -49,6 +49,7 @@ class TreeRows:
     rows: list[Row] = field(default_factory=list)
     place: dict[str, int] = field(default_factory=dict)
     folded: int = 0  # attempts that have no row of their own
+    seconds: float = 0.0  # of the time line
 
     def key_of(self, span_id: str | None) -> str | None:
         """The key of the row a span is seen in, None when there is no such span."""
@@ -69,7 +70,7 @@ def tree_rows(view: RunView, shape: Shape | None = None) -> TreeRows:
     whole = Totals()
     for top in tops:
         whole.add(top.totals)
-    made = TreeRows()
+    made = TreeRows(seconds=whole.seconds or 0.0)
     describe = Describer(whole, view.summary.sub_model, shape.suspects)
     cut = _Cut(view, shape)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses

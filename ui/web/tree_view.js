@@ -1,33 +1,9 @@
-/* The recursion tree: draws the rows that `ui/web/tree_rows.py` has decided on.
-
-   The rows come in pieces, each by a component of its own (tree_piece.js); the tree names the pieces it wants.
-   So a click, which changes none, sends no rows again, and a running run sends only the pieces that changed.
-
-   Every text is untrusted and becomes a text node; nothing here parses HTML. */
+/* The recursion tree: draws the rows that `ui/web/tree_rows.py` has decided on. */
 
 const ROW = 26; // pixels, as in the style sheet
 const SPARE = 8; // rows drawn above and below what is in sight
 
-// Survives reruns and the removal of a tree from the page: rows by piece, and by run what a person opened.
-const shared = (globalThis.rlmscopeTree ??= { pieces: new Map(), shown: new Set() });
-shared.kept ??= new Map();
-shared.mounted ??= new WeakMap();
-
-export default function ({ data, parentElement, setTriggerValue }) {
-  let tree = shared.mounted.get(parentElement);
-  if (tree?.run !== data.run) {
-    tree?.remove();
-    tree = new Tree(parentElement, data.run);
-    shared.mounted.set(parentElement, tree);
-    shared.shown.add(tree);
-  }
-  tree.select = (span) => setTriggerValue("selected", span);
-  tree.update(data);
-  return () => {
-    tree.remove();
-    shared.mounted.delete(parentElement);
-  };
-}
+export default (component) => mount(Tree, component);
 
 class Tree {
   constructor(parent, run) {
@@ -36,8 +12,7 @@ class Tree {
     this.rows = null; // columns, by name
     this.count = 0;
     this.visible = []; // numbers of the rows that no closed parent hides
-    if (!shared.kept.has(run)) shared.kept.set(run, { toggled: new Map(), active: null, top: 0, token: null });
-    this.kept = shared.kept.get(run); // `selected` and `active` are keys: row numbers change while a run grows
+    this.kept = kept(`tree ${run}`, { toggled: new Map(), active: null, top: 0, token: null }); // `selected` and `active` are keys: row numbers change while a run grows
     this.build(parent);
   }
 
@@ -88,23 +63,23 @@ class Tree {
   /* Do what Python asks for as soon as all pieces of the rows are here; until then the old rows stay. */
   follow() {
     const { pieces: names, key, token } = this.wanted;
-    const pieces = names.map((name) => shared.pieces.get(name));
-    if (!pieces.every(Boolean)) return;
-    if (names.join() !== this.names?.join()) this.assemble(names, pieces);
+    if (names.join() !== this.names?.join() && !this.assemble(names)) return;
     // a selection that was made elsewhere (address, buttons) moves the tree; one made here is in place already
     if (this.kept.token !== token) this.reveal(key, token);
   }
 
-  assemble(names, pieces) {
+  assemble(names) {
+    const rows = assembled(names);
+    if (!rows) return false;
     const fresh = !this.rows;
-    this.rows = {};
-    for (const name of Object.keys(pieces[0] ?? {})) this.rows[name] = pieces.flatMap((piece) => piece[name]);
+    forget(this.names, names);
+    this.rows = rows;
     this.count = this.rows.key?.length ?? 0;
-    for (const name of this.names ?? []) if (!names.includes(name)) shared.pieces.delete(name);
     this.names = names;
     this.indexRows();
     this.list();
     if (fresh) this.scroller.scrollTop = this.kept.top;
+    return true;
   }
 
   /* Place among siblings, for screen readers: only the rows in sight are in the document. */
@@ -158,7 +133,7 @@ class Tree {
 
   drawRow(row, index) {
     const cell = (name) => this.rows[name][row];
-    const element = node("div", cell("key") === this.kept.active ? "row active" : "row");
+    const element = node("div", ["row", cell("look"), cell("key") === this.kept.active ? "active" : ""].join(" "));
     element.id = `row-${row}`;
     element.style.top = `${index * ROW}px`;
     element.title = [cell("label"), cell("note")].filter(Boolean).join(" · ");
@@ -176,16 +151,17 @@ class Tree {
     name.style.paddingLeft = `${indent(cell("level"))}px`;
     name.append(
       node("span", "twist", inner ? (this.isOpen(row) ? "▾" : "▸") : ""),
-      node("span", "label", cell("label")),
+      node("span", cell("look") === "fan" ? `label ${cell("tone")}` : "label", cell("label")),
       node("span", "note", cell("note")),
     );
     const line = node("span", `timeline line ${cell("tone")}`);
     const bar = line.appendChild(node("i"));
     bar.style.left = `${cell("start") / 1e4}%`;
     bar.style.width = `${cell("width") / 1e4}%`;
+    // the label of a fan-out says what its status would, and needs the room
     element.append(
       name,
-      node("span", `status ${cell("tone")}`, cell("status")),
+      ...(cell("look") === "fan" ? [] : [node("span", `status ${cell("tone")}`, cell("status"))]),
       node("span", "number tokens", cell("tokens")),
       node("span", "number", cell("cost")),
       node("span", "number", cell("time")),
@@ -290,22 +266,4 @@ const COLUMNS = [
 /* Deep levels are set in less and less, so that their names stay in sight. */
 function indent(level) {
   return Math.min(level, 8) * 14 + Math.min(Math.max(level - 8, 0), 20) * 2;
-}
-
-function node(tag, className = "", text = "") {
-  const element = document.createElement(tag);
-  element.className = className;
-  if (text) element.textContent = text;
-  return element;
-}
-
-function button(text, act) {
-  const element = node("button", "", text);
-  element.type = "button";
-  element.onclick = act;
-  return element;
-}
-
-function set(element, attributes) {
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
 }

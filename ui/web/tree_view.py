@@ -1,7 +1,7 @@
-"""The recursion tree on a page: a view of its own, or a table of the same rows.
+"""The rows of the recursion tree on a page: as a tree, on their time line, or as a table.
 
 The rows travel in pieces, apart from what is selected: a click or a button sends no rows again, and a running
-run only the pieces that changed.
+run only the pieces that changed. Tree and flame share the pieces.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ui.web.tree_rows import TreeRows
 
 if TYPE_CHECKING:
     import pandas as pd
+    from streamlit.components.v2.types import ComponentRenderer
 
 _HERE: Final = Path(__file__).parent
 _INDENT: Final = "\u2003"
@@ -26,11 +27,16 @@ _FRAME: Final = "tree-table-frame"  # in the session: (rows, their frame)
 _FIGURES: Final = ("tokens", "cost", "time")
 
 
-def _source(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
+def _source(*names: str) -> str:
+    return "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
 
-_view = st.components.v2.component("rlmscope.tree", css=_source("tree_view.css"), js=_source("tree_view.js"))
+_tree = st.components.v2.component(
+    "rlmscope.tree", css=_source("tree_view.css"), js=_source("view_parts.js", "tree_view.js")
+)
+_flame = st.components.v2.component(
+    "rlmscope.flame", css=_source("flame_view.css"), js=_source("view_parts.js", "flame_view.js")
+)
 _piece = st.components.v2.component("rlmscope.tree_piece", js=_source("tree_piece.js"))
 
 
@@ -53,17 +59,42 @@ class _Known:
             self.times += 1
 
 
-def _known(run_id: str, selected: str) -> _Known:
-    known = st.session_state.setdefault(f"tree-{run_id}-known", _Known())
+def _known(view: str, selected: str) -> _Known:
+    known = st.session_state.setdefault(f"{view}-known", _Known())
     assert isinstance(known, _Known)
     known.follow(selected)
     return known
 
 
-def tree(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None]) -> None:
-    """Draw the tree with one span chosen. `on_select` is called with the id of a span chosen in it."""
-    key = f"tree-{run_id}"
-    known = _known(run_id, selected)
+def tree(
+    rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None], title: str | None = None
+) -> None:
+    """Draw the tree with one span chosen. `on_select` is called with the id of a span chosen in it.
+
+    `title` says how many spans there are; it is worked out from the rows when it is not given.
+    """
+    with st.container(gap=None):
+        _draw(_tree, f"tree-{run_id}", rows, run_id, selected, on_select, title)
+
+
+def flame(
+    rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None], title: str | None = None
+) -> None:
+    """The same rows as bars on the time line of the run, calls at the same time side by side."""
+    with st.container(gap=None):
+        _draw(_flame, f"flame-{run_id}", rows, run_id, selected, on_select, title)
+
+
+def _draw(
+    component: ComponentRenderer,
+    key: str,
+    rows: TreeRows,
+    run_id: str,
+    selected: str,
+    on_select: Callable[[str], None],
+    title: str | None,
+) -> None:
+    known = _known(key, selected)
     pieces = rows.chunks
 
     def chosen() -> None:
@@ -72,25 +103,28 @@ def tree(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str
             known.chosen = span
             on_select(span)
 
-    with st.container(gap=None):
-        _view(
-            key=key,
-            data={
-                "run": run_id,
-                "pieces": [name for name, _ in pieces],
-                "title": _title(rows),
-                "key": rows.key_of(known.told),
-                "token": known.times,
-            },
-            on_selected_change=chosen,
-        )
-        for number, (_, piece) in enumerate(pieces):
-            _piece(key=f"{key}-{number}", data=piece)
+    component(
+        key=key,
+        data={
+            "run": run_id,
+            "pieces": [name for name, _ in pieces],
+            "title": title or words(rows),
+            "key": rows.key_of(known.told),
+            "token": known.times,
+            "seconds": rows.seconds,
+        },
+        on_selected_change=chosen,
+    )
+    for number, (_, piece) in enumerate(pieces):
+        _piece(key=f"tree-{run_id}-{number}", data=piece)
 
 
-def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None]) -> None:
+def table(
+    rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None], title: str | None = None
+) -> None:
     """The same rows, all of them, as a table that can be searched, sorted and read aloud."""
-    known = _known(run_id, selected)
+    known = _known(f"table-{run_id}", selected)
+    place = rows.place.get(known.told or selected)  # None when it is filtered out
     key = f"tree-table-{run_id}-{known.times}"  # a choice made elsewhere makes a new table, with it chosen
 
     def chosen() -> None:
@@ -108,11 +142,11 @@ def table(rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[st
         column_config={name: st.column_config.TextColumn(alignment="right") for name in _FIGURES},
         key=key,
         on_select=chosen,
-        selection_mode="single-row-required",
-        selection_default={"selection": {"rows": [rows.place[known.told or selected]]}},
+        selection_mode="single-row" if place is None else "single-row-required",
+        selection_default=None if place is None else {"selection": {"rows": [place]}},
         lazy=False,
     )
-    st.caption(_title(rows))
+    st.caption(title or words(rows))
 
 
 def _frame(rows: TreeRows) -> pd.DataFrame:
@@ -136,7 +170,8 @@ def _frame(rows: TreeRows) -> pd.DataFrame:
     return frame
 
 
-def _title(rows: TreeRows) -> str:
+def words(rows: TreeRows) -> str:
+    """How many spans the rows stand for."""
     spans = counted(len(rows.place), "span")
     if not rows.folded:
         return spans

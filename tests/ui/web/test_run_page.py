@@ -94,10 +94,10 @@ def test_a_long_answer_leaves_the_tree_in_sight(home: Home) -> None:
 
 def test_the_table_shows_the_rows_of_the_tree(home: Home) -> None:
     page = run_page(wide_run(home, 60))
-    assert len(page.get("bidi_component")) == 2
-    page.toggle[0].set_value(True)
+    assert len(page.get("bidi_component")) == 3
+    page.query_params["pane"] = "table"
     looked_at(page)
-    assert len(page.get("bidi_component")) == 0
+    assert len(page.get("bidi_component")) == 1
     assert page.dataframe[0].value["span"].str.strip().tolist()[:3] == [
         "run",
         "iteration 0 Decompose",
@@ -141,7 +141,7 @@ def test_no_run_an_unknown_one_and_an_ambiguous_one(home: Home) -> None:
 def test_an_unknown_span_is_said_and_the_run_is_shown(home: Home) -> None:
     page = run_page(wide_run(home, 60), "0123456789abcdef" * 2)
     assert problems(page) == [f"There is no span whose id begins with '{'0123456789abcdef' * 2}'."]
-    assert len(page.get("bidi_component")) == 2
+    assert len(page.get("bidi_component")) == 3
 
 
 def test_a_run_without_spans(home: Home) -> None:
