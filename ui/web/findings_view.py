@@ -1,0 +1,130 @@
+"""The view `findings` of a run: what in it a person should know, and the suspects with their evidence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from traces.finding import Finding
+from traces.findings import findings
+from traces.narrow import SUSPECT
+from traces.reading import RunView
+from traces.suspects import Suspect
+from ui.figures import counted
+from ui.web import plain
+from ui.web.notices import Colour, note
+from ui.web.places import href, run_link
+from ui.web.rows_view import Column, Item, rows_view
+from ui.web.run_record import Record, Select
+from ui.web.span_paths import title
+
+COLOURS: Final[dict[str, Colour]] = {"serious": "red", "check": "orange", "note": "gray"}
+_LEGEND: Final = (
+    "From the record alone; no model was asked. Serious: the answer lacks something or stands on something "
+    "broken. Check: it may. What is not listed may still be wrong."
+)
+_NOTHING: Final = (
+    "Nothing was found. That is no proof: the rules know broken, empty and odd replies, limits and gaps, not "
+    "whether a plausible reply is true."
+)
+_SPANS: Final = 5  # of one finding that are linked by name
+_SUSPECTS: Final = 50
+_COVERAGE: Final = ("never_sent", "unread")
+_STYLE: Final = """
+<style>
+[class*="st-key-finding-"] { row-gap: 0; }
+[class*="st-key-finding-"] a { padding: 0.05rem 0.35rem; min-height: 1.5rem; }
+</style>
+"""
+
+
+def found_in(record: Record) -> tuple[Finding, ...]:
+    """The findings of a run, worked out once."""
+
+    def make(view: RunView) -> tuple[Finding, ...]:
+        return findings(view, record.suspects)
+
+    return record.once(make, "findings")
+
+
+def show(record: Record, select: Select) -> None:
+    """Draw the findings, the serious ones first, and the suspects, the most suspicious first."""
+    st.html(_STYLE)
+    with st.spinner("Looking for what is wrong …", show_time=False):
+        found = found_in(record)
+    st.caption(_LEGEND)
+    if record.view.live:
+        note("The run goes on: what needs its end is not looked for yet.")
+    if not found:
+        plain.text(_NOTHING)
+    for number, finding in enumerate(found):
+        _finding(record.view, finding, number)
+    if record.suspects:
+        _suspects(record.view, record.suspects, select)
+
+
+def _finding(view: RunView, finding: Finding, number: int) -> None:
+    with st.container(horizontal=True, gap="small", key=f"finding-{number}"):
+        with st.container(width=76):
+            st.badge(finding.severity, color=COLOURS[finding.severity])
+        with st.container(width="stretch", gap=None):
+            plain.text(finding.words)
+            with st.container(horizontal=True, gap="small"):
+                _ways(view, finding)
+
+
+def _ways(view: RunView, finding: Finding) -> None:
+    """Links to the spans of a finding, and to all of them where the tree can be narrowed to them."""
+    for span_id in finding.spans[:_SPANS]:
+        page, query = run_link(view.run_id, span_id)
+        st.page_link(page, label=place(view, span_id), query_params=query)
+    more = len(finding.spans) - _SPANS
+    page, query = run_link(view.run_id)
+    if finding.signal is not None:
+        label = f"all {finding.count:,} in the tree" if more > 0 else "in the tree"
+        st.page_link(page, label=label, query_params={**query, "status": finding.signal})
+    elif more > 0:
+        st.caption(f"and {more:,} more", width="content")
+    if finding.kind in _COVERAGE:
+        st.page_link(page, label="Coverage", query_params={**query, "view": "coverage"})
+
+
+def place(view: RunView, span_id: str) -> str:
+    """Where a span is, in words of ours and numbers: `llm_query 17 in cell 1`."""
+    span = view.by_id[span_id]
+    inside = f" in cell {span.cell}" if span.cell is not None and span.kind != "cell" else ""
+    below = f", depth {span.depth}" if span.depth and span.kind != "run" else ""
+    return f"{title(span)}{inside}{below}"
+
+
+def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> None:
+    st.markdown("##### Suspects")
+    st.caption(
+        "Sub-calls that look wrong, the most suspicious first: places to look at first, not proofs. Siblings "
+        "are the calls that the same line of the same cell made."
+    )
+    rows = [
+        Item(
+            span_id,
+            (
+                place(view, span_id),
+                f"{suspect.score:.2f}",
+                " ".join(signal.words for signal in suspect.signals),
+                view.by_id[span_id].preview,
+            ),
+            href(run_link(view.run_id, span_id)),
+        )
+        for span_id, suspect in list(suspects.items())[:_SUSPECTS]
+    ]
+    columns = (
+        Column("Sub-call", 170),
+        Column("Suspicion", 80, right=True),
+        Column("Evidence", 420),
+        Column("Reply"),
+    )
+    rows_view(rows, columns, key="suspects", label="Suspects", on_open=select)
+    if len(suspects) > _SUSPECTS:
+        page, query = run_link(view.run_id)
+        rest = counted(len(suspects), "suspect")
+        st.page_link(page, label=f"All {rest} in the tree", query_params={**query, "status": SUSPECT})

@@ -1,0 +1,207 @@
+"""The view `overview` of a run on one screen: its children, its prompts, what cost most, what hit a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+import streamlit as st
+
+from traces.limits import Limit
+from traces.overview import FanOut, Overview, Prompts, overview
+from traces.reading import RunView, SpanRow
+from traces.summing import Spend
+from traces.tree import OUTCOMES
+from ui.figures import counted, duration, money, with_tokens
+from ui.web import plain
+from ui.web.findings_view import place
+from ui.web.places import href, run_link
+from ui.web.rows_view import Cell, Column, Item, rows_view
+from ui.web.run_record import Record, Select
+from ui.web.run_words import stopped
+
+_NO_CALLS: Final = "No sub-call has been made."
+_EVENTS: Final = {
+    "refused": ("a limit refused", "sub-call"),
+    "timeout": ("the time for one request was over", "call"),
+    "cut off": ("the reply was cut off at its length limit", "call"),
+    "interrupted": ("a limit interrupted the code", "cell"),
+}
+
+
+def show(record: Record, select: Select) -> None:
+    """Draw the overview."""
+    seen, view = record.once(overview), record.view
+    left, right = st.columns([11, 10], gap="medium")
+    with left:
+        _children(view, seen, select)
+        _prompts(view, seen, select)
+    with right:
+        _limits(view, seen)
+        _dearest(view, seen, select)
+
+
+def _children(view: RunView, seen: Overview, select: Select) -> None:
+    st.markdown("##### How many children")
+    if not seen.by_depth:
+        plain.text(_NO_CALLS)
+        return
+    plain.text(" ".join(_depths(seen)))
+    columns = (
+        Column("Started by", 150),
+        Column("Sub-calls", 80, right=True),
+        Column("Child runs", 80, right=True),
+        Column("Came out as"),
+        Column("Cost", 110, right=True),
+        Column("Time", 80, right=True),
+    )
+    items = [_fan_out(view, one, number) for number, one in enumerate(seen.fan_outs)]
+    rows_view(items, columns, key="fan-outs", label="Cells and what they started", on_open=select)
+    _left_out(seen.rest["cells"], "cell", "with fewer")
+
+
+def _depths(seen: Overview) -> list[str]:
+    said = []
+    for depth, (calls, children) in seen.by_depth.items():
+        where = "The run itself" if depth == 0 else f"Child runs of depth {depth}"
+        runs = counted(children, "child run") if children else "no child run"
+        said.append(f"{where} made {counted(calls, 'sub-call')} and started {runs}.")
+    return said
+
+
+def _fan_out(view: RunView, one: FanOut, number: int) -> Item:
+    cell = one.cell
+    cells: tuple[Cell, ...] = (
+        "unknown cell" if cell is None else place(view, cell.span_id),
+        f"{one.sub_calls:,}",
+        f"{one.child_runs:,}",
+        _came_out(one.outcomes),
+        _money(one.spend),
+        "" if cell is None or cell.seconds is None else duration(cell.seconds),
+    )
+    key = f"unknown {number}" if cell is None else cell.span_id
+    return Item(key, cells, None if cell is None else href(run_link(view.run_id, cell.span_id)))
+
+
+def _came_out(outcomes: Mapping[str, int]) -> str:
+    return ", ".join(f"{outcomes[word]:,} {word}" for word in OUTCOMES if outcomes.get(word))
+
+
+def _money(spend: Spend) -> str:
+    if not spend.calls:
+        return ""
+    return money(spend.known_usd if spend.status == "partial" else spend.usd, spend.status)
+
+
+def _prompts(view: RunView, seen: Overview, select: Select) -> None:
+    st.markdown("##### What prompts")
+    if not seen.prompts:
+        plain.text(_NO_CALLS)
+        return
+    columns = (
+        Column("Pattern, with the first call"),
+        Column("Calls", 70, right=True),
+        Column("Share", 60, right=True),
+        Column("Cost", 110, right=True),
+    )
+    items = [_prompt(view, one) for one in seen.prompts]
+    rows_view(items, columns, key="prompts", label="Prompts by their pattern", on_open=select)
+    _left_out(seen.rest["patterns"], "pattern", "with fewer calls")
+
+
+def _prompt(view: RunView, one: Prompts) -> Item:
+    text = one.begin if one.whole else f"{one.begin}…{one.end}"
+    built = f"({one.patterns:,} patterns, built by one line) " if one.patterns > 1 else ""
+    total = view.summary.sub_calls
+    cells = (
+        built + (text if text.strip("… \n") else "(nothing in common)"),
+        f"{one.calls:,}",
+        _percent(one.calls / total) if total else "",
+        _money(one.spend),
+    )
+    return Item(one.first.span_id, cells, href(run_link(view.run_id, one.first.span_id)))
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %" if share >= 0.01 or share == 0 else "<1 %"
+
+
+def _dearest(view: RunView, seen: Overview, select: Select) -> None:
+    by_tokens = seen.dear_by == "tokens"
+    st.markdown("##### Which cost most")
+    if not seen.dearest:
+        plain.text("No model has been asked.")
+        return
+    if by_tokens:
+        st.caption("No call is known to have cost money; these took the most tokens.")
+    columns = (
+        Column("Call", 170),
+        Column("Model"),
+        Column("Tokens", 150, right=True),
+        Column("Cost", 110, right=True),
+        Column("Of all known", 100, right=True),
+    )
+    items = [_call(view, span, seen.total, by_tokens) for span in seen.dearest]
+    rows_view(items, columns, key="dearest", label="The calls that cost most", on_open=select)
+    _left_out(seen.rest["calls"], "call", "that took less")
+
+
+def _call(view: RunView, span: SpanRow, total: Spend, by_tokens: bool) -> Item:
+    whole = Decimal(total.tokens["total"]) if by_tokens else total.known_usd
+    mine = Decimal(span.tokens["total"] if span.tokens else 0) if by_tokens else span.cost_usd
+    share = "" if mine is None or not whole else _percent(float(mine / whole))
+    cells = (
+        place(view, span.span_id),
+        span.model,
+        with_tokens(span.tokens).removeprefix("tokens "),
+        money(span.cost_usd, span.cost_status),
+        share,
+    )
+    return Item(span.span_id, cells, href(run_link(view.run_id, span.span_id)))
+
+
+def _limits(view: RunView, seen: Overview) -> None:
+    st.markdown("##### What hit a limit")
+    if not view.live:
+        plain.text(stopped(view.summary))
+    with st.container(horizontal=True, gap="medium", key="limit-bars"):
+        for limit in seen.limits:
+            if limit.share is not None:
+                _bar(limit)
+    free = [limit for limit in seen.limits if limit.limit is None]
+    if free:
+        used = ", ".join(f"{limit.name} {limit.words.removesuffix(', no limit')}" for limit in free)
+        st.caption(_escaped(f"Without a limit{', so far' if view.live else ''}: {used}."))
+    for name, (what, kind) in _EVENTS.items():
+        if spans := seen.events.get(name):
+            _event(view, f"{counted(len(spans), kind)}: {what}", spans[0])
+    if not seen.events:
+        plain.text("No call was refused, timed out or cut off, and no cell interrupted.")
+
+
+def _bar(limit: Limit) -> None:
+    """How much of a limit was used, as a bar and in words."""
+    state = "over the limit" if limit.over else "reached" if limit.share and limit.share >= 1 else ""
+    share = _percent(limit.share or 0.0)
+    with st.container(width=190):
+        words = f"{limit.name}: {limit.words} ({state or share})"
+        st.progress(min(limit.share or 0.0, 1.0), text=_escaped(words))
+
+
+def _escaped(words: str) -> str:
+    """Words of ours with dollar signs, which markdown takes for formulas."""
+    return words.replace("$", "\\$")
+
+
+def _event(view: RunView, words: str, first: str) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        with st.container(width="content"):
+            plain.text(words)
+        page, query = run_link(view.run_id, first)
+        st.page_link(page, label=f"the first: {place(view, first)}", query_params=query)
+
+
+def _left_out(number: int, one: str, which: str) -> None:
+    if number > 0:
+        st.caption(f"And {counted(number, one)} {which}.")
