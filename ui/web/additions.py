@@ -130,6 +130,11 @@ def look(home: Home, ticket: str) -> State | None:
     return State(ticket, what, "working", progress, stopping=files.cancel.exists())
 
 
+def look_at(home: Home, given: str) -> State | None:
+    """`look` for what may be no ticket at all."""
+    return look(home, given) if is_run_id(given) else None
+
+
 def _kind(end: dict[str, Any]) -> Kind:
     if "corpus_id" in end:
         return "added"

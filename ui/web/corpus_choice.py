@@ -1,4 +1,8 @@
-"""Choosing what a question is asked over: a sample, uploads, a path on this machine, a known corpus."""
+"""Choosing what a question is asked over: a sample, uploads, a path on this machine, a known corpus.
+
+The address says what is chosen: `corpus` (its id), `reading` (the ticket of documents that are being read) or
+`sample` (its name). A page that is loaded anew, or in another tab, begins with that.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,9 @@ from rlm_core.corpus import Corpus
 from rlm_core.errors import InputError
 from traces.home import Home
 from ui.figures import counted
-from ui.web import new_documents, samples, stored
+from ui.web import additions, new_documents, samples, stored
 from ui.web.corpus_card import card
-from ui.web.new_documents import Ready
+from ui.web.new_documents import Chosen
 from ui.web.notices import problem
 
 SOURCES: Final = {
@@ -24,10 +28,17 @@ SOURCES: Final = {
 SOURCE_KEY: Final = "ask-source"
 SAVED_KEY: Final = "ask-saved"
 QUESTION_KEY: Final = "ask-question"
+_SAMPLE_KEY: Final = "ask-sample"
 _FIRST_SAMPLE: Final = "contracts"
+_ADDRESS: Final = ("corpus", "reading", "sample")
+_UNKNOWN: Final = {
+    "corpus": "there is no corpus {!r} here (any more); choose another",
+    "sample": "there is no sample corpus {!r}; choose another",
+    "reading": "what the address calls reading {!r} is not known (any more); add the documents again",
+}
 
 
-def choose(home: Home) -> Ready:
+def choose(home: Home) -> Chosen:
     """The fields for the corpus; what they give is asked for when the run is started."""
     source = st.segmented_control(
         "Corpus",
@@ -39,7 +50,33 @@ def choose(home: Home) -> Ready:
         persist_state="session",
     )
     fields = {"sample": _sample, "upload": new_documents.upload, "path": new_documents.path, "saved": _saved}
-    return fields[source or "sample"](home)
+    chosen = fields[source or "sample"](home)
+    for name in _ADDRESS:
+        if chosen.address is not None and name == chosen.address[0]:
+            st.query_params[name] = chosen.address[1]
+        else:
+            st.query_params.pop(name, None)
+    return chosen
+
+
+def as_addressed(home: Home) -> bool:
+    """In a new session: put the fields on what the address names. False when it names nothing.
+
+    What is not there (any more) is said in one sentence. To be called before the fields are shown.
+    """
+    given = next(((name, st.query_params[name]) for name in _ADDRESS if name in st.query_params), None)
+    if given is None:
+        return False
+    name, value = given
+    if name == "corpus" and stored.is_known(home, value):
+        choose_saved(value)
+    elif name == "sample" and any(sample.name == value for sample in samples.samples()):
+        st.session_state[SOURCE_KEY], st.session_state[_SAMPLE_KEY] = "sample", value
+    elif name == "reading" and (state := additions.look_at(home, value)) is not None:
+        st.session_state[SOURCE_KEY] = new_documents.resume(home, state)
+    else:
+        problem(_UNKNOWN[name].format(value))
+    return True
 
 
 def choose_saved(corpus_id: str) -> None:
@@ -51,7 +88,7 @@ def choose_saved(corpus_id: str) -> None:
 # -- samples
 
 
-def _sample(home: Home) -> Ready:
+def _sample(home: Home) -> Chosen:
     known = {sample.name: sample for sample in samples.samples()}
     if not known:
         st.text("This installation has no sample corpora.")
@@ -62,7 +99,7 @@ def _sample(home: Home) -> Ready:
         names,
         index=names.index(_FIRST_SAMPLE) if _FIRST_SAMPLE in known else 0,
         format_func=lambda name: f"{name.replace('_', ' ')} · {counted(known[name].documents, 'document')}",
-        key="ask-sample",
+        key=_SAMPLE_KEY,
         persist_state="session",
     )
     sample = known[name]
@@ -75,7 +112,9 @@ def _sample(home: Home) -> Ready:
         on_change=_take_question,
         args=(f"ask-suggested-{name}",),
     )
-    return lambda: Corpus.add([sample.folder], home.corpora)
+    return Chosen(
+        lambda: Corpus.add([sample.folder], home.corpora), chars=sample.bytes, address=("sample", name)
+    )
 
 
 def _take_question(key: str) -> None:
@@ -86,7 +125,7 @@ def _take_question(key: str) -> None:
 # -- a known corpus
 
 
-def _saved(home: Home) -> Ready:
+def _saved(home: Home) -> Chosen:
     found = stored.listed(home)
     if not found:
         st.text("No corpus was added to this home yet: upload documents, or give a path.")
@@ -107,11 +146,11 @@ def _saved(home: Home) -> Ready:
         problem(error)
         return _nothing(str(error))
     card(home, corpus)
-    return lambda: corpus
+    return Chosen(lambda: corpus, corpus_id=corpus.corpus_id, chars=corpus.chars, address=("corpus", chosen))
 
 
-def _nothing(sentence: str) -> Ready:
+def _nothing(sentence: str) -> Chosen:
     def refuse() -> Corpus:
         raise InputError(sentence)
 
-    return refuse
+    return Chosen(refuse)

@@ -33,6 +33,7 @@ from ui.web.addition_view import StillReading
 from ui.web.corpus_choice import QUESTION_KEY
 from ui.web.new_documents import WAITS, AlreadySaid, Ready
 from ui.web.notices import note, problem
+from ui.web.settings import Settings, load_settings
 
 _SAME_CLICK: Final = 3.0  # seconds in which the same order, started again, is a double click
 _LARGEST: Final = 10**12
@@ -68,6 +69,7 @@ def question_field(fields: Fields) -> None:
         height=110,
         placeholder="What do you want to know about these documents?",
         on_change="ignore",
+        bind="query-params",  # a reload keeps what was typed, also what no rerun has told the app yet
         persist_state="session",
     )
     fields.slot("question")
@@ -76,17 +78,28 @@ def question_field(fields: Fields) -> None:
 def fill(question: str | None, root: str | None, sub: str | None) -> None:
     """Put the fields on what a run was asked with. To be called before they are shown.
 
-    A field shows its text as it is, so a text of a record that hides or reorders any of itself stays out.
+    A question that stands in the address goes first: it was typed later. A field shows its text as it is, so
+    a text that hides or reorders any of itself stays out.
     """
-    for key, value in ((QUESTION_KEY, question), ("ask-root", root), ("ask-sub", sub)):
+    typed = st.query_params.get(QUESTION_KEY)
+    for key, value in ((QUESTION_KEY, typed or question), ("ask-root", root), ("ask-sub", sub)):
         if value and value == block(value):
             st.session_state[key] = value
 
 
-def model_fields(fields: Fields) -> None:
-    """Root and sub-model: from the environment, else the demo model, which is said in words."""
+def settings_of(home: Home) -> Settings:
+    """The settings of the home; when they cannot be read that is said, and there are none."""
     try:
-        root, sub, unset = default_models(os.environ)
+        return load_settings(home)
+    except InputError as error:
+        problem(error)
+        return Settings()
+
+
+def model_fields(fields: Fields, settings: Settings) -> None:
+    """Root and sub-model: of environment or settings, else the demo model, which is said in words."""
+    try:
+        root, sub, unset = default_models(settings.over(os.environ))
     except InputError as error:
         problem(error)
         root, sub, unset = DEMO_ROOT, DEMO_SUB, None
@@ -102,8 +115,8 @@ def model_fields(fields: Fields) -> None:
         st.caption(
             outcome.DEMO
             + (
-                f" Set {ROOT_VARIABLE} and {SUB_VARIABLE}, and your provider's key, "
-                "in the environment of the app to use one."
+                f" Set models and your provider's key in Settings, or {ROOT_VARIABLE} and {SUB_VARIABLE} "
+                "in the environment of the app, to use one."
                 if unset
                 else ""
             )
@@ -118,27 +131,38 @@ def _model(label: str, default: str, key: str) -> str:
     ).strip()
 
 
-def limit_fields(fields: Fields) -> None:
-    """Limits, concurrency and seed; an empty one is no limit."""
-    left, middle, right = st.columns(3)
-    with left:
-        _count(fields, "max_iterations", "Iterations", 1, _DEFAULTS.max_iterations)
-        _count(fields, "max_seconds", "Seconds", 1, None)
-        _count(fields, "concurrency", "Calls at a time", 1, _DEFAULTS.concurrency)
-    with middle:
-        _count(fields, "max_calls", "Sub-calls", 1, _DEFAULTS.max_calls)
-        _count(fields, "max_tokens", "Tokens", 1, None)
-        _count(fields, "seed", "Seed", 0, 0, 2**32 - 1)
-    with right:
-        _count(fields, "max_depth", "Depth of child runs", 0, _DEFAULTS.max_depth)
-        fields.values["max_cost_usd"] = st.text_input(
-            "Cost in dollars",
-            key="ask-cost",
-            placeholder="no limit",
-            on_change="ignore",
-            persist_state="session",
-        ).strip()
+def budget_field(fields: Fields, settings: Settings) -> None:
+    """The most that a run may cost; it stands beside what a run will probably take."""
+    fields.values["max_cost_usd"] = st.text_input(
+        "Budget in dollars",
+        str(settings.limits.get("max_cost_usd") or ""),
+        key="ask-cost",
+        placeholder="no limit",
+        help="The run stops before a call that could exceed it.",
+        on_change="ignore",
+        persist_state="session",
+    ).strip()
     fields.slot("max_cost_usd")
+
+
+def limit_fields(fields: Fields, settings: Settings) -> None:
+    """Limits, concurrency and seed, at first those of the settings; an empty one is no limit."""
+    left, middle, right = st.columns(3)
+
+    def limit(name: str, label: str, least: int) -> None:
+        default = settings.limits.get(name, getattr(_DEFAULTS, name))
+        _count(fields, name, label, least, int(default) if isinstance(default, int | float) else None)
+
+    with left:
+        limit("max_iterations", "Iterations", 1)
+        limit("max_seconds", "Seconds", 1)
+    with middle:
+        limit("max_calls", "Sub-calls", 1)
+        limit("max_tokens", "Tokens", 1)
+    with right:
+        limit("max_depth", "Depth of child runs", 0)
+        limit("concurrency", "Calls at a time", 1)
+    _count(fields, "seed", "Seed", 0, 0, 2**32 - 1)
 
 
 def fault_fields(fields: Fields) -> None:

@@ -37,6 +37,7 @@ class Sample:
     name: str
     folder: Path
     documents: int
+    bytes: int  # of its files
     questions: tuple[str, ...]
 
 
@@ -63,12 +64,14 @@ def samples() -> tuple[Sample, ...]:
     asked: dict[str, list[str]] = {}
     for entry in json.loads((data / _QUESTIONS).read_text("utf-8")):
         asked.setdefault(entry["corpus"], []).append(entry["question"])
-    found = (Sample(name, data / name, _files(data / name), tuple(q)) for name, q in sorted(asked.items()))
+    found = (Sample(name, data / name, *_files(data / name), tuple(q)) for name, q in sorted(asked.items()))
     return tuple(sample for sample in found if sample.documents)
 
 
-def _files(folder: Path) -> int:
-    return sum(len(files) for _, _, files in os.walk(folder))
+def _files(folder: Path) -> tuple[int, int]:
+    """How many files there are, and their bytes."""
+    paths = [Path(at, name) for at, _, files in os.walk(folder) for name in files]
+    return len(paths), sum(path.stat().st_size for path in paths)
 
 
 def example_note(run_id: str) -> str | None:

@@ -10,6 +10,7 @@ from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from traces.reading import RunSummary, list_runs, load_run
 from ui.web import corpus_choice, live, order_form, plain, stored
+from ui.web.expected import expected
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, status_word
 from ui.web.sandbox_field import sandbox_field
@@ -17,6 +18,7 @@ from ui.web.sandbox_field import sandbox_field
 _RECENT = 5
 _PERIOD = 2.0  # seconds between two looks at runs at work
 _CURRENT = "ask-run"  # in the session: the run beside the form
+_NAMED = "ask-named"  # in the session: the run of the address when the page was last run
 _LINE = 160  # characters of a question or answer in the list
 
 
@@ -29,6 +31,8 @@ def page() -> None:
         started = _form(home)
     with right:
         named = st.query_params.get("run")
+        if _went_back(named):
+            st.session_state.pop(_CURRENT, None)
         run_id = started or named or st.session_state.get(_CURRENT)
         # a started run is told again: what a script that a second click broke off told may never have arrived
         if run_id and (started or run_id != named):
@@ -54,34 +58,49 @@ def _close() -> None:
     st.query_params.pop("run", None)
 
 
+def _went_back(named: str | None) -> bool:
+    """Whether the browser went back to an address of this page that names no run: then none is meant.
+
+    The close button is known only while the page itself stays, so coming from another page is no way back.
+    """
+    before = st.session_state.get(_NAMED)
+    st.session_state[_NAMED] = named
+    return before is not None and named is None and "ask-close" in st.session_state
+
+
 def _as_before(home: Home) -> None:
-    """In a new session whose address names a run over a known corpus: the form as that run was asked."""
+    """In a new session: the form as the address says, and what it does not say as its run was asked."""
     if st.session_state.setdefault("ask-met", False):
         return
     st.session_state["ask-met"] = True
+    addressed = corpus_choice.as_addressed(home)
     run_id = st.query_params.get("run")
     with suppress(RLMScopeError):  # the panel says what is wrong with the run
         run = load_run(home, run_id).summary if run_id else None
         if run is not None and stored.is_known(home, run.corpus_id):
             order_form.fill(run.question, run.root_model, run.sub_model)
-            corpus_choice.choose_saved(str(run.corpus_id))
+            if not addressed:
+                corpus_choice.choose_saved(str(run.corpus_id))
 
 
 def _form(home: Home) -> str | None:
     """The form; the id of the run that was just started with it."""
-    fields = order_form.Fields({}, {})
+    fields, settings = order_form.Fields({}, {}), order_form.settings_of(home)
     order_form.question_field(fields)
     corpus = corpus_choice.choose(home)
     fields.slot("corpus")
-    order_form.model_fields(fields)
+    order_form.model_fields(fields, settings)
+    if corpus.chars is not None:
+        expected(home, corpus.corpus_id, corpus.chars, fields.values["root"], fields.values["sub"])
+    order_form.budget_field(fields, settings)
     with st.expander("Limits, seeds and practice faults"):
-        order_form.limit_fields(fields)
+        order_form.limit_fields(fields, settings)
         order_form.fault_fields(fields)
     fields.values["sandbox"] = sandbox_field()
     waited = order_form.waits()
     clicked = st.button("Start", type="primary", key="ask-start", width="stretch")
     fields.slot("start")
-    return order_form.start(home, fields, corpus, waited) if clicked or waited else None
+    return order_form.start(home, fields, corpus.ready, waited) if clicked or waited else None
 
 
 def _recent(home: Home) -> None:
