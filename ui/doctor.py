@@ -179,8 +179,8 @@ def _models(home: Home) -> Check:
     keys = ", ".join(f"{name} {_KEY_WORDS[origins.get(name)]}" for name in names)
     detail = f"root {models.root} ({root_from}), sub {models.sub} ({sub_from}); keys: {keys}"
     if models.demo:
-        how = f"set {ROOT_VARIABLE} and {SUB_VARIABLE}, or use the Settings page of the app, to ask a language model"
-        return Check("models", None, detail, f"{DEMO_WORDS}; {how}")
+        how = f"set {ROOT_VARIABLE} and {SUB_VARIABLE}, or use the app's Settings page"
+        return Check("models", None, detail, f"{DEMO_WORDS}; {how}, to ask a language model")
     if not origins:
         return Check("models", None, detail, "no key is set; a server of your own may need none")
     return Check("models", True, detail)

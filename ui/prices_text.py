@@ -13,7 +13,7 @@ _CLASSES: Final = ("input", "cached_read", "cache_write", "output")
 
 def prices_table(listed: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for each row; unknown is a word, never a figure."""
-    rows = [(row["model"], *_rates(row), _origin(row)) for row in listed]
+    rows = [(row["model"], *_rates(row), origin_words(row)) for row in listed]
     lines = table(("model", *(name.replace("_", " ") for name in _CLASSES), "from"), rows, right=_RIGHT)
     day = f", as of {listed[0]['as_of']}" if listed else ""
     lines.append(f"dollars for a million tokens{day} (UTC)")
@@ -30,7 +30,8 @@ def _rates(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(row[f"{name}_per_mtok"] or "unknown" for name in _CLASSES)
 
 
-def _origin(row: Mapping[str, Any]) -> str:
+def origin_words(row: Mapping[str, Any]) -> str:
+    """Where a price row of `traces.prices.price_list` comes from and what is special about it; untrusted."""
     words = [row["source"] or "no price is known"]
     if row["priced_as"] not in (None, row["model"]):
         words.append(row["priced_as"])

@@ -36,6 +36,7 @@ def main() -> None:
             st.Page("pages/ask.py", title="Ask", url_path="ask", default=True),
             st.Page("pages/runs.py", title="Runs", url_path="runs"),
             st.Page("pages/corpora.py", title="Corpora", url_path="corpora"),
+            st.Page("pages/settings.py", title="Settings", url_path="settings"),
             st.Page("pages/run.py", title="Run", url_path="run", visibility="hidden"),
         ],
         position="top",
