@@ -93,7 +93,10 @@ def _ways(view: RunView, finding: Finding) -> None:
 def place(view: RunView, span_id: str) -> str:
     """Where a span is, in words of ours and numbers: `llm_query 17 in cell 1`."""
     span = view.by_id[span_id]
-    inside = f" in cell {span.cell}" if span.cell is not None and span.kind != "cell" else ""
+    if span.kind == "root_call" and span.iteration is not None:
+        inside = f" of iteration {span.iteration}"
+    else:
+        inside = f" in cell {span.cell}" if span.cell is not None and span.kind != "cell" else ""
     below = f", depth {span.depth}" if span.depth and span.kind != "run" else ""
     return f"{title(span)}{inside}{below}"
 
@@ -111,7 +114,7 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
                 place(view, span_id),
                 f"{suspect.score:.2f}",
                 " ".join(signal.words for signal in suspect.signals),
-                view.by_id[span_id].preview,
+                view.by_id[span_id].preview if view.by_id[span_id].response_chars else "",
             ),
             href(run_link(view.run_id, span_id)),
         )

@@ -140,7 +140,7 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
         Column("Model"),
         Column("Tokens", 150, right=True),
         Column("Cost", 110, right=True),
-        Column("Of all known", 100, right=True),
+        Column("Share", 60, right=True),
     )
     items = [_call(view, span, seen.total, by_tokens) for span in seen.dearest]
     rows_view(items, columns, key="dearest", label="The calls that cost most", on_open=select)

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Final
 
 import streamlit as st
 
 from rlm_core.sandbox import level_words
+from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.summing import spend_of
+from traces.tree import outcome
 from ui.figures import counted, duration, money, tokens
 from ui.visible import line
 from ui.web import plain
-from ui.web.notices import note, problem, said
+from ui.web.notices import Colour, note, problem, said
+from ui.web.places import run_link
+from ui.web.run_record import Record
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 from ui.web.samples import example_note
+from ui.web.verdict_view import verdict
 
 _ANSWER_CHARS: Final = 600
 _ANSWER_LINES: Final = 6
 _FACT_CHARS: Final = 60
+_CHIP_HELP: Final = "Narrow the tree to these."
+_CHIP_COLOURS: Final[dict[str, Colour]] = {
+    "error": "red",
+    "lost": "red",
+    "cancelled": "orange",
+    "empty": "orange",
+    "cut off": "orange",
+    SUSPECT: "orange",
+}
 DEMO: Final = "No language model was involved: the demo model answers by fixed rules."
 
 
-def header(view: RunView) -> None:
+def header(record: Record) -> None:
     """The head of a run, ended or not."""
+    view = record.view
     run, remarked = view.summary, remarks(view)
     word = status_word(run)
     with st.container(key="run-head", gap="small"):
@@ -41,6 +57,35 @@ def header(view: RunView) -> None:
         _answer(view, remarked)
         _facts(view)
         _remarks(view, remarked)
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", key="run-chips"):
+            _chips(record)
+            if not view.live:
+                verdict(record.home, run.run_id, key="run-said")
+
+
+def _chips(record: Record) -> None:
+    """What went wrong or looks wrong, with counts that lead to the tree narrowed to it."""
+    page, query = run_link(record.view.run_id)
+    for status, word, colour, number in _counts(record):
+        label = f":{colour}-badge[{number:,} {word}]"
+        st.page_link(page, label=label, query_params={**query, "status": status}, help=_CHIP_HELP)
+
+
+def _counts(record: Record) -> list[tuple[str, str, Colour, int]]:
+    """Status in the address, word, colour and count of each chip. Of a run that goes on only what its spans
+    say at once: to weigh its sub-calls against each other every second would take too long.
+    """
+    ends = Counter(outcome(span) for span in record.view.spans if span.kind == "sub_call")
+    counts = {word: ends[word] for word in ("error", "lost", "cancelled", "empty")}
+    if not record.view.live:
+        signals = (signal.kind for suspect in record.suspects.values() for signal in suspect.signals)
+        counts |= {"cut off": Counter(signals)["cut off"], SUSPECT: len(record.suspects)}
+    words = {"error": "failed", SUSPECT: "suspects" if counts.get(SUSPECT) != 1 else "suspect"}
+    return [
+        (status, words.get(status, status), _CHIP_COLOURS[status], number)
+        for status, number in counts.items()
+        if number
+    ]
 
 
 def _answer(view: RunView, remarked: Remarks) -> None:
@@ -53,7 +98,9 @@ def _answer(view: RunView, remarked: Remarks) -> None:
         with st.container(gap=None, key="run-answer"):
             st.caption("There is no answer. The best partial answer until then:")
             _bounded(remarked.partial, "run-partial-text")
-    sentences = [] if view.live else [stopped(run)]
+    # the reason itself, where one is recorded, stands below and says more
+    told = run.answer is None and remarked.error is not None
+    sentences = [] if view.live or told else [stopped(run)]
     if run.answer is None and not view.live and not remarked.partial:
         sentences.insert(0, "There is no answer.")
     if run.demo:

@@ -91,7 +91,7 @@ def _top(record: Record) -> None:
     for sentence in record.said:
         note(sentence)
     try:
-        header(record.view)
+        header(record)
     except RLMScopeError as error:
         _unreadable(error)
 
