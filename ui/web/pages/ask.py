@@ -9,7 +9,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from traces.reading import RunSummary, list_runs, load_run
-from ui.web import corpus_choice, live, order_form, plain, stored
+from ui.web import corpus_choice, first_steps, live, order_form, plain, stored
 from ui.web.expected import expected
 from ui.web.notices import note, problem, said
 from ui.web.run_words import COLOURS, status_word
@@ -26,6 +26,7 @@ def page() -> None:
     """Show the page for the home of `$RLMSCOPE_HOME`; `?run=ID` names the run beside the form."""
     home = Home.resolve()
     _as_before(home)
+    first_steps.invitation(home)
     left, right = st.columns([5, 7], gap="large")
     with left:
         started = _form(home)
