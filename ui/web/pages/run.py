@@ -11,7 +11,7 @@ import streamlit as st
 
 from rlm_core.errors import InputError, RLMScopeError
 from traces.home import Home
-from ui.web import launch, run_record
+from ui.web import first_steps, launch, run_record
 from ui.web.notices import note, problem
 from ui.web.run_header import header
 from ui.web.run_record import Record
@@ -90,6 +90,7 @@ def _unreadable(error: RLMScopeError) -> None:
 def _top(record: Record) -> None:
     for sentence in record.said:
         note(sentence)
+    first_steps.guide(record.view)
     try:
         header(record)
     except RLMScopeError as error:
