@@ -35,9 +35,11 @@ def main() -> None:
         [
             st.Page("pages/ask.py", title="Ask", url_path="ask", default=True),
             st.Page("pages/runs.py", title="Runs", url_path="runs"),
+            st.Page("pages/spend.py", title="Spend", url_path="spend"),
             st.Page("pages/corpora.py", title="Corpora", url_path="corpora"),
             st.Page("pages/settings.py", title="Settings", url_path="settings"),
             st.Page("pages/run.py", title="Run", url_path="run", visibility="hidden"),
+            st.Page("pages/compare.py", title="Compare", url_path="compare", visibility="hidden"),
         ],
         position="top",
     )

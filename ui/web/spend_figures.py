@@ -1,0 +1,89 @@
+"""The four figures that a reviewer of cost looks at first, and what keeps them from being exact."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import streamlit as st
+
+from traces.home import Home
+from traces.prices import price_table
+from traces.spend import Chosen, Totals, per_run
+from ui.figures import counted, money, tokens
+from ui.visible import line
+from ui.web import plain
+from ui.web.notices import note, said
+
+
+def figures(totals: Totals, chosen: Chosen) -> None:
+    """Total, who spent it, what a finished run costs, calls whose cost is unknown."""
+    shown = (_total(totals), _shares(totals), _run(chosen), _unknown(totals))
+    with st.container(key="spend-figures"):
+        for column, (label, value, words) in zip(st.columns(4, gap="small"), shown, strict=True):
+            with column.container(border=True, gap=None, height="stretch"):
+                st.metric(label, value)
+                st.text(words)
+
+
+def _total(totals: Totals) -> tuple[str, str, str]:
+    spend = totals.whole
+    exact = spend.usd is not None
+    words = f"{counted(spend.calls, 'call')}; {tokens(spend.tokens)}"
+    return ("Total" if exact else "Total, at least"), money(spend.known_usd, None), words
+
+
+def _shares(totals: Totals) -> tuple[str, str, str]:
+    known = totals.whole.known_usd
+    parts = {role: totals.by_role[role].known_usd for role in ("root", "sub") if role in totals.by_role}
+    if not known:
+        return "Root / sub-calls", "—", "nothing was spent, as far as is known"
+    shares = (float(parts.get(role, Decimal(0)) / known) for role in ("root", "sub"))
+    words = ", ".join(f"{role} {money(usd, None)}" for role, usd in parts.items())
+    return "Root / sub-calls", " / ".join(f"{share:.0%}" for share in shares), words
+
+
+def _run(chosen: Chosen) -> tuple[str, str, str]:
+    found = per_run(chosen.finished)
+    unknown = f"; of {found.unknown:,} more the cost is unknown" if found.unknown else ""
+    if found.spread is None:
+        return "A finished run (median)", "unknown" if found.unknown else "—", f"no finished run{unknown}"
+    middle, high, most = (money(usd, None) for usd in found.spread)
+    words = f"p95 {high}, most {most}; {counted(found.known, 'finished run')}{unknown}"
+    return "A finished run (median)", middle, words
+
+
+def _unknown(totals: Totals) -> tuple[str, str, str]:
+    calls = sum(count for _, count in totals.unknown)
+    words = (
+        "every call has a known cost"
+        if not calls
+        else f"of {counted(len(totals.unknown), 'model')}, named below"
+    )
+    return "Calls of unknown cost", f"{calls:,}", words
+
+
+def remarks(home: Home, totals: Totals) -> None:
+    """The models whose cost is not known with what to do about it, and records with gaps."""
+    if totals.gaps:
+        note(
+            f"The record of {counted(totals.gaps, 'run')} has gaps: calls may be missing, "
+            "the total is a lower bound."
+        )
+    if not totals.unknown:
+        return
+    calls = sum(count for _, count in totals.unknown)
+    said(
+        "Unknown",
+        "orange",
+        f"The cost of {counted(calls, 'call')} is unknown: a price or the usage is missing.",
+    )
+    prices = price_table(home)
+    with st.container(key="spend-unknown", gap="xsmall"):
+        for model, count in totals.unknown:
+            why = "no usage was reported" if model and prices.rows(model) else "no price is known"
+            plain.text(f"{line(model) if model else 'model not recorded'}: {counted(count, 'call')}, {why}")
+        st.text(
+            "A price that you set counts for later calls; what was recorded stays as it was. "
+            "Under “Other models” these calls can be priced again, with the same model too."
+        )
+        st.page_link("pages/settings.py", label="Set a price in Settings")
