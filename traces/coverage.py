@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
+from rlm_core.document import Section, place_of
 from traces.byte_ranges import Range, Ranges, merged, size, without
 from traces.coverage_facts import Gathered, Place, gathered
 from traces.view import RunView
@@ -148,6 +149,17 @@ class Coverage:
             if first <= document < behind
         )
         return sorted(found, key=lambda one: (one.start, HOWS.index(one.how), one.end))
+
+    def place(self, document: int, start: int, end: int) -> str | None:
+        """The page, slide or sheet of a range in words, as `rlm_core.document.place_of`; None without any."""
+        recorded = self._gathered.sections[document] if document < len(self._gathered.sections) else None
+        try:
+            sections = [
+                Section(str(k), str(label), 0, 0, None, int(a), int(b)) for k, label, a, b in recorded or ()
+            ]
+            return place_of(sections, start, end)
+        except (TypeError, ValueError, OverflowError):
+            return None
 
     def to_json(self, most: int = LISTED) -> dict[str, Any]:
         """The whole in figures, and the `most` documents that were covered least; the rest is counted."""

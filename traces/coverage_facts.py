@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -33,13 +33,14 @@ class Place(NamedTuple):
 class Gathered:
     """Places by fate and document, and what is not known.
 
-    `names` and `sizes` are those of the documents, in order; a size is None when it is not known. `whole` are
-    (first document, behind the last, span): documents that code was given whole.
+    `names`, `sizes` and `sections` are of the documents, in order; a size is None when it is not known.
+    `whole` are (first document, behind the last, span): documents that code was given whole.
     """
 
     corpus_id: str | None = None
     names: tuple[str, ...] = ()
     sizes: tuple[int | None, ...] = ()
+    sections: tuple[Any, ...] = ()  # as recorded, of each document
     places: dict[str, dict[int, list[Place]]] = field(
         default_factory=lambda: {how: defaultdict(list) for how in ("sent", "shown", "given")}
     )
@@ -146,17 +147,16 @@ class _Reader:
         attributes = span.attributes
         table = self._table(attributes)
         if owner is None and not self._out.names:
-            names, sizes = table
             corpus_id = attributes.get(sc.CORPUS_ID)
             self._out.corpus_id = corpus_id if isinstance(corpus_id, str) else None
-            self._out.names, self._out.sizes = tuple(names), tuple(sizes)
+            self._out.names, self._out.sizes, self._out.sections = table
             self._translations[span.span_id] = Translation.same()
         elif owner is not None:
-            self._child(span, owner, table[1])
+            self._child(span, owner, table.sizes)
         if span.span_id in self._last_root:
             self._shown(span, span.span_id)
 
-    def _child(self, span: SpanRow, owner: str, sizes: list[int | None]) -> None:
+    def _child(self, span: SpanRow, owner: str, sizes: Sequence[int | None]) -> None:
         """A child run: its places in the corpus of the run above, and what it was given by that."""
         attributes = span.attributes
         found = _ranges(attributes.get(sc.SOURCE_RANGES))
@@ -175,17 +175,20 @@ class _Reader:
         self._translations[span.span_id] = known
         self._out.counts["unplaced"] += known is None or known.partial
 
-    def _table(self, attributes: Mapping[str, Any]) -> tuple[list[str], list[int | None]]:
-        """Names and sizes of the documents of a run; none when its table is not there or not usable."""
+    def _table(self, attributes: Mapping[str, Any]) -> _Table:
+        """The documents of a run; none when its table is not there or not usable."""
         digest = attributes.get(sc.CORPUS + ".sha256")
         text = self._view.payload(digest) if isinstance(digest, str) else None
         try:
             documents = json.loads(text)["documents"] if text is not None else []
-            names = [str(item["name"]) for item in documents]
-            return names, [_size(item.get("bytes")) for item in documents]
+            return _Table(
+                tuple(str(item["name"]) for item in documents),
+                tuple(_size(item.get("bytes")) for item in documents),
+                tuple(item.get("sections") for item in documents),
+            )
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             self._out.counts["unusable"] += 1
-            return [], []
+            return _Table((), (), ())
 
     # -- calls and cells
 
@@ -257,6 +260,14 @@ class _Reader:
         elif translate is not None:
             for document in range(max(item[0], 0), min(item[1] + 1, translate.documents)):
                 self._keep("given", [document, 0, translate.size(document)], span, translate)
+
+
+class _Table(NamedTuple):
+    """Names, bytes and sections (as recorded) of documents."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int | None, ...]
+    sections: tuple[Any, ...]
 
 
 class _Found(NamedTuple):

@@ -26,7 +26,6 @@ LETTER = "Überraschend viele Gäste fragten nach dem großen Leuchtturm an der 
 DOCUMENTS = {
     "report.txt": REPORT,
     "letter.txt": LETTER,
-    "empty.txt": "",
     "far.txt": "Nobody looks here. " * 9,
 }
 LINE = len(PAGE.format(0))

@@ -12,7 +12,7 @@ from typing import Final
 
 import streamlit as st
 
-from ui.web import findings_view, overview_view, run_tree, step_view
+from ui.web import coverage_view, findings_view, overview_view, run_tree, step_view
 from ui.web.notices import problem
 from ui.web.run_record import Record, Select
 
@@ -32,6 +32,7 @@ VIEWS: Final[dict[str, View]] = {
     FIRST: View("Tree", run_tree.show),
     "overview": View("Overview", overview_view.show),
     "steps": View("Steps", step_view.show),
+    "coverage": View("Coverage", coverage_view.show),
     "findings": View("Findings", findings_view.show),
 }
 
