@@ -144,7 +144,7 @@ def _question(view: RunView) -> str:
     wrong = "" if right is None else f" The right one is {right.answer}, as the other example found."
     return (
         f"A run is one question over one corpus. This one asked “{view.summary.question}” and answered "
-        f"{view.summary.answer}, which is wrong.{wrong} On the left below stands everything that it did, as a "
+        f"{view.summary.answer}, which is wrong.{wrong} On the left below stands all that it did, as a "
         "tree; on the right what you choose in it. The next steps go down to the call that broke it."
     )
 
@@ -162,8 +162,8 @@ def _calls(view: RunView) -> str:
     summary = view.summary
     return (
         "A sub-call is one question that the code puts to the sub-model, usually a cheaper one: here "
-        f"{counted(summary.sub_calls, 'sub-call')}, one for each ticket, in one batch. The tree folds them into "
-        f"one line that counts how they ended; {summary.failed_sub_calls} of them failed."
+        f"{counted(summary.sub_calls, 'sub-call')}, one for each ticket, in one batch. The tree folds them "
+        f"into one line that counts how they ended; {summary.failed_sub_calls} of them failed."
     )
 
 
@@ -183,9 +183,9 @@ def _cost(view: RunView) -> str:
     summary = view.summary
     price = "nothing: the demo model answers by fixed rules" if summary.demo else "what is said above"
     return (
-        f"All calls together took {tokens(summary.tokens)} tokens and cost {price}. For a language model this "
-        "overview says what each part cost, which calls were the dearest, and what came near a limit. Models "
-        "and keys are entered under Settings; the samples on the Ask page work without."
+        f"All calls together took {tokens(summary.tokens)} tokens and cost {price}. For a language model "
+        "this overview says what each part cost, which calls were the dearest, and what came near a limit. "
+        "Models and keys are entered under Settings; the samples on the Ask page work without."
     )
 
 
