@@ -39,9 +39,12 @@ def corpora_page(**query: str) -> AppTest:
     return page.run()
 
 
-def runs_page() -> AppTest:
-    """The Runs page as a new session meets it."""
-    return ask_page().run().switch_page("pages/runs.py").run()
+def runs_page(**query: str) -> AppTest:
+    """The Runs page as a new session meets it at an address."""
+    page = ask_page().run().switch_page("pages/runs.py")
+    for name, value in query.items():
+        page.query_params[name] = value
+    return page.run()
 
 
 def elements(page: AppTest) -> Iterator[Any]:

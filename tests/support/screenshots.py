@@ -24,9 +24,14 @@ from tests.support import browser as ui
 from tests.support.app import running_app
 from tests.support.command import ROOT, rlmscope
 from tests.support.gated import processes, surroundings
+from tests.support.patchy_run import PATCHY, patchy_run
 from tests.support.recorded_runs import wide_run
+from tests.support.spend_runs import spend_runs
+from tests.support.step_runs import LONG as LONG_TEXT
+from tests.support.step_runs import NESTED, long_run, nested_run
 from traces.home import Home, new_run_id
 from traces.locks import FileLock
+from traces.opinions import judge, tag
 from traces.reading import list_runs, load_run
 from ui.web import additions
 
@@ -92,6 +97,26 @@ def ask_answer(page: Page, url: str, home: Home) -> None:
 
 
 @shot
+def ask_passages(page: Page, url: str, home: Home) -> None:
+    ask_answer(page, url, home)
+    page.get_by_role("heading", name="What it may rest on").scroll_into_view_if_needed()
+    expect(page.get_by_text("Open passage 1.1")).to_be_visible()
+
+
+@shot
+def ask_cut_short(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/?run={cut_short(home)}")
+    ui.outcome(page).wait_for()
+
+
+@shot
+def document_passage(page: Page, url: str, home: Home) -> None:
+    ask_passages(page, url, home)
+    page.get_by_text("Open passage 1.1").click()
+    page.get_by_text("The passage is marked").wait_for()
+
+
+@shot
 def ask_no_answer(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/?run={run_of(home, 'What is the meaning of it all?')}")
     ui.outcome(page).wait_for()
@@ -114,20 +139,49 @@ def runs(page: Page, url: str, home: Home) -> None:
 
 @shot
 def runs_delete(page: Page, url: str, home: Home) -> None:
-    size = page.viewport_size
-    assert size is not None
-    page.set_viewport_size({"width": 1280, "height": 900})
     runs(page, url, home)
-    ui.press_in_row(page, 1, "Delete")
-    page.get_by_role("button", name="Keep it").wait_for()
-    page.set_viewport_size(size)
+    for number in (0, 1):
+        ui.row_of(page, number).get_by_role("checkbox").check()
+    page.get_by_text("2 chosen").wait_for()
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Keep", exact=True).wait_for()
+
+
+@shot
+def runs_by_question(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/runs?group=1")
+    page.get_by_role("table", name="Questions").wait_for()
+
+
+@shot
+def runs_judged(page: Page, url: str, home: Home) -> None:
+    wrong, right, *_ = (run.run_id for run in list_runs(home) if run.question == QUESTION)
+    judge(home, wrong, verdict="wrong", expected="41", note="counts the refunds twice")
+    judge(home, right, verdict="right")
+    tag(home, wrong, ["billing", "to look at"])
+    page.goto(f"{url}/runs?sort=verdict&chosen={wrong},{right}")
+    page.get_by_text("2 chosen").wait_for()
+
+
+@shot
+def compare(page: Page, url: str, home: Home) -> None:
+    right = run_of(home, QUESTION)
+    judge(home, right, verdict="right", expected="22", note="counted by hand")
+    page.goto(f"{url}/compare?a={right}&b={BIG}")
+    page.get_by_role("table", name="What each run took").wait_for()
+
+
+@shot
+def compare_choice(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/compare?a={run_of(home, QUESTION)}")
+    page.get_by_role("combobox").click()
 
 
 @shot
 def runs_filtered_empty(page: Page, url: str, home: Home) -> None:
     runs(page, url, home)
     page.get_by_label("Filter").fill("nothing has these words")
-    expect(page.get_by_text("No run fits this filter.")).to_be_visible()
+    expect(page.get_by_text("No run fits these filters.")).to_be_visible()
 
 
 # -- Run
@@ -181,6 +235,82 @@ def run_big(page: Page, url: str, home: Home) -> None:
     page.get_by_role("button", name="Expand all").click()
     ui.tree_row(page, "llm_query 3").click()
     expect(page.locator(".st-key-span-title")).to_have_text("llm_query 3")
+
+
+@shot
+def run_flame(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={faulty(home)}&pane=flame")
+    page.get_by_role("application").press("ArrowDown")
+
+
+@shot
+def run_flame_big(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={BIG}&pane=flame")
+    page.get_by_role("application").press("ArrowDown")
+
+
+@shot
+def run_search(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={run_of(home, QUESTION)}&q=refund")
+    page.get_by_role("button", name="Next hit").click()
+    ui.settle(page)
+
+
+@shot
+def run_filtered(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={BIG}&status=error&status=empty&sort=cost")
+    page.get_by_role("button", name="Filters").click()
+    expect(page.get_by_label("Cost over ($)", exact=True)).to_be_visible()
+
+
+@shot
+def run_nothing_fits(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={BIG}&status=cancelled&depth=7&q=nowhere")
+    expect(page.get_by_text("No span of this run fits")).to_be_visible()
+
+
+@shot
+def run_steps(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={run_of(home, QUESTION)}&view=steps&step=3")
+    expect(page.locator(".st-key-step-title")).to_have_text("Step 3: iteration 2, cell 2")
+
+
+@shot
+def run_steps_calls(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={run_of(home, QUESTION)}&view=steps&step=2")
+    expect(page.get_by_role("button", name="200 x llm_query")).to_be_visible()
+    page.get_by_text("All 4 steps").click()
+    page.get_by_role("table", name="Steps of the run").scroll_into_view_if_needed()
+
+
+@shot
+def run_steps_child(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={NESTED}&view=steps&step=2")
+    page.get_by_role("button", name="Step into").first.scroll_into_view_if_needed()
+
+
+@shot
+def run_find_in_text(page: Page, url: str, home: Home) -> None:
+    go_to(page, url, home, LONG_TEXT, "sub_call", 0, "Prompt")
+    ui.fill(page, "Find in this text", "refund of order 999")
+    expect(page.get_by_text("Place 1 of")).to_be_visible()
+
+
+@shot
+def run_coverage(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={PATCHY}&view=coverage")
+    page.get_by_role("table", name="Documents and what became of their parts").wait_for()
+
+
+@shot
+def run_coverage_part(page: Page, url: str, home: Home) -> None:
+    run_coverage(page, url, home)
+    ui.fill(page, "Filter", "long_text")
+    page.get_by_text("1 of 64 documents").wait_for()
+    page.get_by_role("button", name="long_text.txt").click()
+    page.get_by_role("table", name="Parts of the document").get_by_role("link").nth(5).click()
+    page.get_by_role("link", name="Open the document at this part").wait_for()
+    page.get_by_role("table", name="Spans that read this part").wait_for()
 
 
 @shot
@@ -265,6 +395,60 @@ def ask_known_corpus(page: Page, url: str, home: Home) -> None:
     ui.choose_source(page, "Known corpus")
 
 
+# -- Spend
+
+
+@shot
+def spend(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend")
+    page.get_by_role("table", name="Spend by").wait_for()
+    page.locator(".js-plotly-plot .bars path").first.wait_for()
+
+
+@shot
+def spend_days(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend?by=day,corpus&sort=day")
+    page.get_by_role("table", name="Spend by").wait_for()
+    page.locator(".js-plotly-plot .bars path").first.wait_for()
+
+
+@shot
+def spend_calls(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend?view=calls")
+    page.get_by_role("table", name="The dearest sub-calls").wait_for()
+    page.locator(".js-plotly-plot .scatter path").first.wait_for()
+
+
+@shot
+def spend_limits(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend?view=limits")
+    page.get_by_role("table", name="Runs, the dearest first").wait_for()
+
+
+@shot
+def spend_models(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend?view=models&sub=openai/gpt-5")
+    page.get_by_role("table", name="Recorded cost").wait_for()
+    page.locator(".js-plotly-plot .bars path").first.wait_for()
+
+
+@shot
+def spend_unknown(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend?from=yesterday")
+    expect(page.get_by_text("Problem")).to_be_visible()
+
+
+@shot
+def spend_demo_only(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend?corpus={Corpus.find(home.corpora, 'tickets')}")
+    expect(page.get_by_text("All of these runs are of the demo model")).to_be_visible()
+
+
+def empty_spend(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/spend")
+    expect(page.get_by_text("There are no runs yet")).to_be_visible()
+
+
 # -- a home where nothing was asked yet, and runs at work
 
 
@@ -320,6 +504,11 @@ def faulty(home: Home) -> str:
     return next(run.run_id for run in list_runs(home) if run.failed_sub_calls and run.demo)
 
 
+def cut_short(home: Home) -> str:
+    """The newest run that a limit stopped."""
+    return next(run.run_id for run in list_runs(home) if run.stop_reason == "budget")
+
+
 def go_to(page: Page, url: str, home: Home, run_id: str, kind: str, number: int, tab: str) -> None:
     """A tab of the n-th span of a kind."""
     spans = [span for span in load_run(home, run_id).spans if span.kind == kind]
@@ -334,9 +523,14 @@ def prepare(home: Home) -> None:
     faults = ("--fault-rate", "0.03", "--fault-seed", "1")
     rlmscope("ask", QUESTION, tickets, "--home", home.root, *faults)
     rlmscope("ask", "What is the meaning of it all?", tickets, "--home", home.root, ok=(0, 1))
+    rlmscope("ask", QUESTION, tickets, "--home", home.root, "--max-calls", "50", ok=(0, 1))
     rlmscope("ask", LONG, tickets, "--home", home.root, ok=(0, 1))
     rlmscope("ask", QUESTION, tickets, "--home", home.root)
     wide_run(home, 2_000, BIG)
+    spend_runs(home)
+    nested_run(home)
+    patchy_run(home)
+    long_run(home)
     add_corpora(home)
 
 
@@ -400,7 +594,7 @@ def without_examples(home: Home) -> Home:
 
 GROUPS: Final[tuple[dict[str, Shot], ...]] = (
     SHOTS,
-    {"empty": empty, "empty_runs": empty_runs, "empty_corpora": empty_corpora},
+    {"empty": empty, "empty_runs": empty_runs, "empty_corpora": empty_corpora, "empty_spend": empty_spend},
     {"live_ask": live_ask, "live_run": live_run, "live_runs": live_runs},
     {"killed_ask": killed_ask, "killed_run": killed_run, "killed_runs": live_runs},
 )

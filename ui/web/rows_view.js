@@ -56,7 +56,7 @@ class Table {
     columns.forEach((column) => add(column.width));
     // as wide as the buttons in it
     if (actions.length) add(actions.reduce((sum, word) => sum + 24 + 7.5 * word.length, 8));
-    const least = columns.reduce((sum, column) => sum + (column.width ?? 160), 0);
+    const least = columns.reduce((sum, column) => sum + (column.width ?? 140), 0);
     table.style.minWidth = `${least + (chosen !== null ? 34 : 0)}px`;
     const head = table.appendChild(node("thead")).appendChild(node("tr"));
     if (chosen !== null) head.appendChild(node("th", "box")).append(this.allBox());

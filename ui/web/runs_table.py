@@ -1,50 +1,221 @@
-"""The list of runs as rows of a table: filtered, every value safe to show."""
+"""The list of runs as rows of a table: filtered, in an order, or grouped by question."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from traces.opinions import VERDICTS, Opinions
+from traces.questions import Question, asked
 from traces.reading import RunSummary
-from ui.figures import duration
+from ui.figures import counted, duration, money
+from ui.web import verdict_view
 from ui.web.listing import moment
-from ui.web.run_words import cost_words, status_word
+from ui.web.rows_view import Cell, Column, Item
+from ui.web.run_words import COLOURS, cost_words, status_word
+from ui.web.samples import example_note
 
+UNJUDGED: Final = "none"  # the verdict of a run that has none, in filters
+KINDS: Final = {
+    "example": "examples that came with the program",
+    "demo": "answered by the demo model",
+    "model": "answered by a language model",
+}
 _TEXT_SHOWN: Final = 300  # characters of a question or answer in a cell
+_ANSWERS_SHOWN: Final = 3  # different answers named in the line of a question
+
+COLUMNS: Final = (
+    Column("Question", None, sortable=True),
+    Column("Answer", None, sortable=True),
+    Column("Status", 90, sortable=True),
+    Column("Verdict", 76, sortable=True),
+    Column("Tags", 104),
+    Column("Models", 118, sortable=True),
+    Column("Sub-calls", 76, right=True, sortable=True),
+    Column("Failed", 58, right=True, sortable=True),
+    Column("Cost", 92, right=True, sortable=True),
+    Column("Time", 78, right=True, sortable=True),
+    Column("Started", 122, right=True, sortable=True),
+)
+QUESTION_COLUMNS: Final = (
+    Column("Question", None),
+    Column("Answers", None),
+    Column("Runs", 60, right=True),
+    Column("Corpus", 150),
+    Column("Verdicts", 150),
+    Column("Cost", 160, right=True),
+    Column("Time", 130, right=True),
+    Column("Newest", 124, right=True),
+)
 
 
-def matching(runs: Iterable[RunSummary], text: str, status: str | None) -> list[RunSummary]:
-    """The runs of a status (None: any) in which every word of `text` occurs, whatever its case.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs are wanted; "" asks for nothing in particular. `same` is the id of a run, and asks for those
+    that ask the same."""
 
-    Words are looked for in question, answer, models and run id.
+    text: str = ""
+    status: str = ""
+    verdict: str = ""
+    tag: str = ""
+    model: str = ""
+    corpus: str = ""
+    kind: str = ""
+    same: str = ""
+
+
+def matching(runs: Sequence[RunSummary], wanted: Wanted, said: Opinions) -> list[RunSummary]:
+    """The runs that are wanted, in their order. `said` is what people say about them.
+
+    Every word of `text` is looked for in question, answer, models, run id, tags, note and expected answer,
+    whatever its case.
     """
-    words = text.casefold().split()
+    words = wanted.text.casefold().split()
+    question = next((asked(run) for run in runs if run.run_id == wanted.same), None)
     return [
         run
         for run in runs
-        if status in (None, status_word(run)) and all(word in _searched(run) for word in words)
+        if wanted.status in ("", status_word(run))
+        and wanted.verdict in ("", _verdict(run, said) or UNJUDGED)
+        and (not wanted.tag or wanted.tag in said.tags(run.run_id))
+        and wanted.model in ("", run.root_model, run.sub_model)
+        and wanted.corpus in ("", run.corpus_id)
+        and (not wanted.kind or wanted.kind in _kinds(run))
+        and (not wanted.same or asked(run) == question)
+        and (not words or _has(_searched(run, said), words))
     ]
 
 
-def _searched(run: RunSummary) -> str:
-    fields = (run.question, run.answer, run.root_model, run.sub_model, run.run_id)
-    return "\n".join(field for field in fields if field).casefold()
+def _searched(run: RunSummary, said: Opinions) -> str:
+    opinion = said.of(run.run_id)
+    own = (opinion.note, opinion.expected) if opinion is not None else ()
+    fields = (run.question, run.answer, run.root_model, run.sub_model, run.run_id, *own)
+    return "\n".join([*(field for field in fields if field), *said.tags(run.run_id)]).casefold()
 
 
-def row(run: RunSummary, zone: str | None) -> dict[str, Any]:
-    """One run as a row; `zone` names the time zone in which its start is told (None: UTC)."""
+def _has(text: str, words: Iterable[str]) -> bool:
+    return all(word in text for word in words)
+
+
+def _kinds(run: RunSummary) -> tuple[str, ...]:
+    kind = "demo" if run.demo else "model"
+    return (kind, "example") if example_note(run.run_id) is not None else (kind,)
+
+
+def _verdict(run: RunSummary, said: Opinions) -> str | None:
+    opinion = said.of(run.run_id)
+    return None if opinion is None else opinion.verdict
+
+
+# -- order
+
+_ORDERS: Final[dict[str, Callable[[RunSummary, Opinions], Any]]] = {
+    "Question": lambda run, _: run.question and run.question.casefold(),
+    "Answer": lambda run, _: run.answer and run.answer.casefold(),
+    "Status": lambda run, _: list(COLOURS).index(status_word(run)),
+    "Verdict": lambda run, said: (word := _verdict(run, said)) and f"{VERDICTS.index(word)}",
+    "Models": lambda run, _: _models(run),
+    "Sub-calls": lambda run, _: run.sub_calls,
+    "Failed": lambda run, _: run.failed_sub_calls,
+    "Cost": lambda run, _: run.cost_usd if run.cost_usd is not None else run.known_usd or None,
+    "Time": lambda run, _: run.seconds,
+    "Started": lambda run, _: run.started_ns or None,
+}
+
+
+def in_order(runs: Iterable[RunSummary], column: str, descending: bool, said: Opinions) -> list[RunSummary]:
+    """The runs by a column; those of which it is not known stand last either way, equals keep their order."""
+    of = _ORDERS[column]
+    keyed = [(of(run, said), run) for run in runs]
+    known = [pair for pair in keyed if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=descending)
+    return [run for _, run in known] + [run for key, run in keyed if key is None]
+
+
+# -- rows
+
+
+def item(run: RunSummary, zone: str | None, said: Opinions) -> Item:
+    """One run as a row under `COLUMNS`."""
+    cells: dict[str, Cell] = row(run, zone)
+    word = _verdict(run, said)
+    cells["Verdict"] = None if word is None else (word, verdict_view.COLOURS[word])
+    note = example_note(run.run_id)
+    cells["Tags"] = ", ".join([*([_example(note)] if note else []), *said.tags(run.run_id)])
+    listed = [cells[column.name] for column in COLUMNS]
+    return Item(run.run_id, listed, href=f"run?run={run.run_id}", note=note or "")
+
+
+def _example(note: str) -> str:
+    """The note of an example in a few words."""
+    return note.removeprefix("A recorded ").split(":")[0].removesuffix(".")
+
+
+def row(run: RunSummary, zone: str | None) -> dict[str, Cell]:
+    """What a run is, by column; `zone` names the time zone in which its start is told (None: UTC)."""
     return {
-        "Status": status_word(run),
+        "Status": (status_word(run), COLOURS[status_word(run)]),
         "Question": _short(run.question or "(not recorded)"),
         "Answer": _answer(run),
-        "Models": f"{run.root_model or '?'} / {run.sub_model or '?'}",
-        "Sub-calls": run.sub_calls,
-        "Failed": run.failed_sub_calls,
+        "Models": _models(run),
+        "Sub-calls": f"{run.sub_calls:,}",
+        "Failed": f"{run.failed_sub_calls:,}",
         "Cost": cost_words(run),
         "Time": duration(run.seconds),
         "Started": started(run, zone),
     }
+
+
+def question_item(question: Question, zone: str | None, said: Opinions, corpora: dict[str, str]) -> Item:
+    """Runs of one question as a row under `QUESTION_COLUMNS`; `corpora` are names of corpora by id."""
+    newest = max(question.runs, key=lambda run: run.started_ns)
+    verdicts = [_verdict(run, said) for run in question.runs]
+    counts = [f"{verdicts.count(word)} {word}" for word in VERDICTS if word in verdicts]
+    times = [run.seconds for run in question.runs]
+    cells: list[Cell] = [
+        _short(newest.question or "(not recorded)"),
+        _answers(question),
+        f"{len(question.runs):,}",
+        corpora.get(newest.corpus_id or "", newest.corpus_id or "unknown"),
+        ", ".join(counts) or "none",
+        _costs(question),
+        _span(duration(min(times)), duration(max(times))),
+        started(newest, zone),
+    ]
+    return Item(newest.run_id, cells, href=f"runs?same={newest.run_id}")
+
+
+def _answers(question: Question) -> str:
+    """The different answers with how many runs gave each; the rest is counted."""
+    if len(question.answers) == 1 and len(question.runs) == 1:
+        return _answer(question.runs[0])
+    named = [
+        f"{count} × {'(no answer)' if answer is None else f'“{_short(answer)[:80]}”'}"
+        for answer, count in question.answers[:_ANSWERS_SHOWN]
+    ]
+    left = len(question.answers) - _ANSWERS_SHOWN
+    return "; ".join([*named, *([counted(left, "more answer")] if left > 0 else [])])
+
+
+def _costs(question: Question) -> str:
+    if len(question.runs) == 1:
+        return cost_words(question.runs[0])
+    costs = question.known_usd
+    if costs is None:
+        return "unknown"
+    unknown = f", {question.unknown_costs} unknown" if question.unknown_costs else ""
+    status = "demo" if all(run.demo for run in question.runs) else None
+    return _span(*(money(cost, status) for cost in costs)) + unknown
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _models(run: RunSummary) -> str:
+    return f"{run.root_model or '?'} / {run.sub_model or '?'}"
 
 
 def _answer(run: RunSummary) -> str:

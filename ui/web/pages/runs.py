@@ -1,37 +1,26 @@
-"""The Runs page: every run of the home, newest first; open one, or delete it for good."""
+"""The Runs page: every run of the home, newest first; filter, sort, open, compare, delete."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
+from traces.opinions import Opinions, opinions
+from traces.questions import Question, questions
 from traces.reading import RunSummary, list_runs
-from traces.upkeep import delete_run
 from ui.figures import counted
-from ui.web import listing, plain, runs_table
-from ui.web.notices import note, problem, said
-from ui.web.run_words import COLOURS
+from ui.web import listing, plain, runs_delete, runs_filters, runs_table, stored
+from ui.web.notices import note, problem
+from ui.web.rows_view import rows_view
 
 _PERIOD = 2.0  # seconds between two looks while a run is at work
 _ARMED = "runs-armed"  # in the session: whether the list looks again by itself
-_SHOWN = "runs-shown"  # the ids of the rows on the page
-_ASKED = "runs-delete"  # the run whose deletion was asked for and is to be confirmed
-_SAID = "runs-said"  # (word, colour, sentence) of what became of the last deletion
 _OPEN = "runs-open"  # the run to go to
-_WIDTHS = {  # pixels; together they fit a window of 1280, a wider one spreads them
-    "Question": 275,
-    "Answer": 150,
-    "Models": 150,
-    "Sub-calls": 72,
-    "Failed": 54,
-    "Cost": 82,
-    "Time": 75,
-    "Started": 121,
-}
-_RIGHT = ("Sub-calls", "Failed", "Cost", "Time")
+_COMPARE = "runs-compare"  # the two runs to compare
 
 
 def page() -> None:
@@ -43,126 +32,136 @@ def page() -> None:
 
 def _list(home: Home) -> None:
     try:
-        runs = list_runs(home, warn=note)
+        with st.spinner("Reading the runs"):
+            runs, said = list_runs(home, warn=note), opinions(home)
     except RLMScopeError as error:
         problem(error)
         return
-    if run_id := st.session_state.pop(_OPEN, None):
-        st.switch_page("pages/run.py", query_params={"run": run_id})
+    _leave()
     at_work = any(run.status == "running" for run in runs)
     if at_work != st.session_state.get(_ARMED, False):
         st.session_state[_ARMED] = at_work
         st.rerun()
-    _confirm(home, runs)
+    runs_delete.confirm(home, runs)
     if not runs:
         st.text("There are no runs yet. A run appears here as soon as a question is asked.")
         st.page_link("pages/ask.py", label="Ask a question")
         return
-    found = _filtered(runs)
+    names = {info.corpus_id: info.name for info in stored.listed(home)}
+    found = runs_table.matching(runs, wanted := runs_filters.wanted(runs, said, names), said)
+    if wanted.same:
+        _same(next(run for run in runs if run.run_id == wanted.same))
+    groups = questions(found) if runs_filters.grouped() else None
+    _bar(runs, found, groups)
     if not found:
-        st.text("No run fits this filter.")
-        return
-    _table(found)
+        st.text("No run fits these filters.")
+        st.button("Show all runs", on_click=_all)
+    elif groups is not None:
+        _questions(groups, said, names)
+    else:
+        _runs(runs, found, said)
 
 
-def _filtered(runs: list[RunSummary]) -> list[RunSummary]:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        text = st.text_input(
-            "Filter", key="runs-text", placeholder="words in question, answer, model or run id",
-            type="search", live=True, persist_state="session",
-        )  # fmt: skip
-        status = st.selectbox(
-            "Status", ["any", *COLOURS], key="runs-status", width=180, persist_state="session"
-        )
+def _leave() -> None:
+    """Go where a click in the table leads."""
+    if run_id := st.session_state.pop(_OPEN, None):
+        st.switch_page("pages/run.py", query_params={"run": run_id})
+    if pair := st.session_state.pop(_COMPARE, None):
+        st.switch_page("pages/compare.py", query_params=dict(zip("ab", pair, strict=True)))
+
+
+def _all() -> None:
+    st.query_params.clear()
+
+
+def _same(run: RunSummary) -> None:
+    """Say that only runs of one question are shown."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.badge("One question", color="blue")
+        with st.container(width="stretch"):
+            plain.text((run.question or "(the question is not recorded)")[:300])
+        st.button("All questions", key="runs-all-questions", on_click=runs_filters.put, args=("same", ""))
+
+
+def _bar(runs: Sequence[RunSummary], found: Sequence[RunSummary], groups: list[Question] | None) -> None:
+    """How many are shown, and what can be done with those that are chosen."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        every, at_work = counted(len(runs), "run"), sum(run.status == "running" for run in runs)
+        shown = every if len(found) == len(runs) else f"{len(found):,} of {every}"
+        asked = "" if groups is None else f" in {counted(len(groups), 'question')}"
+        with st.container(width="stretch"):
+            st.caption(shown + asked + (f", {at_work:,} at work" if at_work else ""))
+        runs_filters.group_switch()
+        if groups is None:
+            _with_chosen(runs_filters.chosen({run.run_id for run in runs}), {run.run_id for run in found})
         st.button("Refresh", key="runs-refresh")
-    found = runs_table.matching(runs, text or "", None if status == "any" else status)
-    shown = counted(len(runs), "run") if len(found) == len(runs) else f"{len(found):,} of {len(runs):,} runs"
-    at_work = sum(run.status == "running" for run in runs)
-    st.caption(shown + (f", {at_work:,} at work" if at_work else ""))
-    return found
 
 
-def _table(found: list[RunSummary]) -> None:
-    pages = listing.pages(len(found))
-    key = f"runs-page-of-{pages}"  # a list of another length begins at its first page
-    shown = listing.page_of(found, st.session_state.get(key) or 1)
-    st.session_state[_SHOWN] = [run.run_id for run in shown]
-    zone = st.context.timezone
-    rows = [{"Open": "Open", **runs_table.row(run, zone), "Delete": "Delete"} for run in shown]
-    frame = plain.frame(rows)
-    frame["Status"] = [[word] for word in frame["Status"]]
-    st.dataframe(
-        frame,
-        hide_index=True,
-        key="runs-table",
-        lazy=False,
-        height="content",
-        column_config=_columns(),
-        alt="Runs, newest first",
+def _with_chosen(chosen: tuple[str, ...], found: set[str]) -> None:
+    """Buttons that act on the chosen runs; those among them that no filter lets through are counted."""
+    hidden = sum(run_id not in found for run_id in chosen)
+    unseen = f" ({hidden} not in this list)" if hidden else ""
+    st.caption(f"{len(chosen):,} chosen{unseen}" if chosen else "none chosen", width="content")
+    st.button(
+        "Compare", key="runs-compare-button", disabled=len(chosen) != 2, on_click=_compare, args=(chosen,),
+        help="Two runs side by side: choose two.",
+    )  # fmt: skip
+    st.button(
+        "Delete…", key="runs-delete-button", disabled=not chosen, on_click=runs_delete.ask, args=(chosen,)
     )
-    if pages > 1:
-        st.pagination(pages, key=key)
+    if chosen:
+        st.button("Choose none", key="runs-choose-none", on_click=runs_filters.choose, args=((),))
 
 
-def _columns() -> dict[str, Any]:
-    config: dict[str, Any] = {
-        name: st.column_config.Column(width=width, alignment="right" if name in _RIGHT else None)
-        for name, width in _WIDTHS.items()
-    }
-    config["Status"] = st.column_config.MultiselectColumn(
-        width=100, options=list(COLOURS), color=list(COLOURS.values())
-    )
-    for name, key in (("Open", _OPEN), ("Delete", _ASKED)):
-        config[name] = st.column_config.ButtonColumn(
-            "", width=60, type="tertiary", key=f"{key}-click", on_click=_chosen, args=(key,)
+def _compare(pair: tuple[str, ...]) -> None:
+    st.session_state[_COMPARE] = pair
+
+
+def _open(run_id: str) -> None:
+    st.session_state[_OPEN] = run_id
+
+
+def _runs(runs: Sequence[RunSummary], found: Sequence[RunSummary], said: Opinions) -> None:
+    order = runs_filters.order()
+    listed = runs_table.in_order(found, *order, said)
+    zone, chosen = st.context.timezone, runs_filters.chosen({run.run_id for run in runs})
+
+    def show(shown: Sequence[RunSummary]) -> None:
+        rows_view(
+            [runs_table.item(run, zone, said) for run in shown],
+            runs_table.COLUMNS,
+            key="runs-table",
+            label="Runs",
+            on_open=_open,
+            chosen=chosen,
+            on_choose=runs_filters.choose,
+            sort=order,
+            on_sort=runs_filters.set_order,
         )
-    return config
+
+    listing.paged(listed, show, key="runs")
 
 
-def _chosen(key: str) -> None:
-    """A button in a row was clicked: keep the id of that row's run."""
-    click = st.session_state[f"{key}-click"]
-    shown = st.session_state.get(_SHOWN, [])
-    if click is not None and 0 <= click["row"] < len(shown):
-        st.session_state[key] = shown[click["row"]]
-        st.session_state.pop(_SAID, None)
+def _questions(groups: Sequence[Question], said: Opinions, names: dict[str, str]) -> None:
+    zone = st.context.timezone
+
+    def show(shown: Sequence[Question]) -> None:
+        make = partial(runs_table.question_item, zone=zone, said=said, corpora=names)
+        rows_view(
+            [make(question) for question in shown],
+            runs_table.QUESTION_COLUMNS,
+            key="questions-table",
+            label="Questions",
+            on_open=_runs_of,
+        )
+
+    listing.paged(groups, show, key="questions")
 
 
-def _confirm(home: Home, runs: list[RunSummary]) -> None:
-    """The second step of a deletion, and what became of the last one."""
-    for word, colour, sentence in st.session_state.get(_SAID, ()):
-        said(word, colour, sentence)
-    run_id = st.session_state.get(_ASKED)
-    if run_id is None:
-        return
-    run = next((run for run in runs if run.run_id == run_id), None)
-    with st.container(border=True):
-        st.markdown("**Delete this run for good?** Its record goes with it and cannot be brought back.")
-        plain.text((run.question if run else None) or "(the question is not recorded)")
-        plain.text(run_id)
-        with st.container(horizontal=True):
-            st.button(
-                "Delete for good",
-                key="runs-delete-sure",
-                type="primary",
-                on_click=_delete,
-                args=(home, run_id),
-            )
-            st.button("Keep it", key="runs-delete-keep", on_click=_keep)
-
-
-def _keep() -> None:
-    st.session_state.pop(_ASKED, None)
-
-
-def _delete(home: Home, run_id: str) -> None:
-    st.session_state.pop(_ASKED, None)
-    try:
-        report = delete_run(home, run_id)
-    except RLMScopeError as error:
-        st.session_state[_SAID] = [("Problem", "red", error)]
-        return
-    st.session_state[_SAID] = [("Deleted", "green", run_id), *(("Note", "gray", n) for n in report.notices)]
+def _runs_of(run_id: str) -> None:
+    """Show the runs that ask what this one asks."""
+    runs_filters.put("group", "")
+    runs_filters.put("same", run_id)
 
 
 page()

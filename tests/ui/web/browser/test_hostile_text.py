@@ -20,6 +20,7 @@ from tests.support import browser as ui
 from tests.support.app import Server
 from tests.support.loopback import Fault, Loopback, Reply, Script
 from traces.home import Home
+from traces.opinions import judge
 from traces.reading import list_runs
 
 pytestmark = pytest.mark.needs("chromium")
@@ -145,6 +146,7 @@ def test_every_page_while_a_hostile_run_goes_on_and_after_it(
 ) -> None:
     walk_asking(page, visit, documents, gate)
     walk_runs(page, visit)
+    walk_compare(page, visit, home)
     walk_run(page, visit, list_runs(home)[0].run_id)
 
 
@@ -182,9 +184,26 @@ def walk_runs(page: Page, visit: ui.Visit) -> None:
     row = ui.table_rows(page)[0]
     assert "question <script>" in row["Question"] and "answer <script>" in row["Answer"]
     nothing_got_in(page)
-    ui.press_in_row(page, 0, "Delete")
-    page.get_by_role("button", name="Keep it").wait_for()
+    ui.row_of(page, 0).get_by_role("checkbox").check()
+    page.get_by_text("1 chosen").wait_for()
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Keep", exact=True).wait_for()
     nothing_got_in(page, "question")
+    page.goto(f"{visit.url}/runs?group=1")
+    page.get_by_role("table", name="Questions").wait_for()
+    nothing_got_in(page)
+
+
+def walk_compare(page: Page, visit: ui.Visit, home: Home) -> None:
+    """The Compare page: two answers side by side and as one text, a note about one of the runs."""
+    one, other = (run.run_id for run in list_runs(home)[:2])
+    judge(home, one, verdict="wrong", expected=hostile("expected"), note=hostile("note"))
+    page.goto(f"{visit.url}/compare?a={one}&b={other}")
+    page.get_by_role("table", name="The answers side by side").wait_for()
+    nothing_got_in(page, "question", "answer", "expected", "note")
+    page.get_by_text("One below the other").click()
+    expect(page.get_by_role("table", name="The answers side by side")).to_be_hidden()
+    nothing_got_in(page, "answer")
 
 
 # Every kind of tab once; the spans that hold most.
@@ -261,7 +280,8 @@ def test_uploaded_names(page: Page, visit: ui.Visit) -> None:
 def test_addresses(page: Page, visit: ui.Visit, home: Home) -> None:
     bad = quote(hostile("address") + "\0")
     run_id = list_runs(home)[0].run_id
-    for path in (f"?run={bad}", f"run?run={bad}&span={bad}", f"run?run={run_id}&span={bad}"):
+    places = ("?run={bad}", "run?run={bad}&span={bad}", "run?run={run_id}&span={bad}", "compare?a={bad}&b=x")
+    for path in (place.format(bad=bad, run_id=run_id) for place in places):
         page.goto(f"{visit.url}/{path}")
         expect(page.get_by_text("Problem", exact=True).first).to_be_visible()
         ui.settle(page)

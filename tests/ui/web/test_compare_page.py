@@ -1,0 +1,139 @@
+"""The Compare page: two runs side by side, and what is said when that is impossible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, rows_of, shown, texts, use
+from tests.support.recorded_runs import wide_run
+from traces.home import Home
+from traces.opinions import judge
+from ui.web.diff_view import side_by_side
+
+A, B = "20270115T080000-00000001", "20270115T080000-00000002"
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(home, monkeypatch)
+
+
+def compare_page(**query: str) -> AppTest:
+    page = ask_page().switch_page("pages/compare.py")
+    for name, value in query.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception, page.exception
+    return page
+
+
+def figures(page: AppTest) -> dict[str, list[str]]:
+    return {row["What"]: list(row.values())[1:] for row in rows_of(page, "compare-figures")}
+
+
+def test_equal_answers_are_the_same_whatever_their_case(
+    written: Callable[..., Any], script: Any, sub_call: Any
+) -> None:
+    written(A, script(question="How many?", answer="Seven."))
+    written(B, script(question="how  many?", answer="seven", calls=[sub_call(), sub_call(error="timeout")]))
+    page = compare_page(a=A, b=B)
+    assert ":green-badge[Same answer]" in shown(page) and "Other question" not in shown(page)
+    found = figures(page)
+    assert found["Sub-calls"] == ["1", "2", "+1 (× 2.00)"] and found["Failed sub-calls"][:2] == ["0", "1"]
+    assert found["Iterations"][2] == "same" and found["Stop reason"][0] == "final"
+    assert found["Cost of the root model"] == ["$0.01", "$0.01", "same"]
+    assert "All" in texts(page)[-1] and "on record are the same." in texts(page)[-1]
+
+
+def test_different_answers_questions_and_settings_are_said(
+    home: Home, written: Callable[..., Any], script: Any
+) -> None:
+    written(A, script(question="How many?", answer="Seven", model="openai/big"))
+    written(B, script(question="Which?", answer="Eight", model="openai/huge"))
+    judge(home, A, verdict="wrong", expected="eight")
+    page = compare_page(a=A, b=B)
+    assert "The runs do not ask the same." in texts(page) and ":orange-badge[Different answers]" in shown(
+        page
+    )
+    assert "What a person expected of A, only B gives: eight" in texts(page)
+    (row,) = [row for row in rows_of(page, "compare-settings") if row["Setting"] == "sub-model"]
+    assert (row["A"], row["B"]) == ("openai/big", "openai/huge")
+
+
+def test_what_is_not_known_is_not_compared(written: Callable[..., Any], script: Any, sub_call: Any) -> None:
+    written(A, script(answer=None, calls=[sub_call(cost=None)]))
+    written(B, script())
+    page = compare_page(a=A, b=B)
+    assert "An answer is missing." in texts(page)
+    assert figures(page)["Cost"][::2] == ["at least $0.01", "unknown"]
+    assert figures(page)["Cost of sub-calls"][0] == "unknown"
+
+
+def test_the_other_run_can_be_chosen_and_the_sides_swapped(written: Callable[..., Any], script: Any) -> None:
+    written(A, script(question="How many?"))
+    written("20270115T080000-00000003", script(question="Which?"))
+    written(B, script(question="How many?"))
+    page = compare_page(a=A)
+    (box,) = page.selectbox
+    assert [option[-8:] for option in box.options] == [B[-8:], "00000003"]
+    box.select_index(0).run()
+    assert page.query_params["b"] in (B, [B]) and page.text[0].value == A
+    next(button for button in page.button if button.label == "Swap").click().run()
+    assert page.text[0].value == B
+    next(button for button in page.button if button.label == "Another B").click().run()
+    assert len(page.selectbox) == 1
+
+
+def test_an_address_without_runs_or_with_unknown_ones_is_one_sentence(
+    written: Callable[..., Any], script: Any
+) -> None:
+    assert texts(compare_page())[:2] == [
+        "Choose two runs on the Runs page, or one here.",
+        "There is no other run yet.",
+    ]
+    written(A, script())
+    (sentence,) = problems(compare_page(a=A, b="nonsense"))
+    assert sentence == "There is no run whose id begins with 'nonsense'."
+    assert "This is the same run twice." in texts(compare_page(a=A, b=A))
+
+
+def test_a_big_run_and_one_at_work_are_compared(home: Home, written: Callable[..., Any], script: Any) -> None:
+    wide_run(home, 2_000)
+    with written(B, script(answer=None), close=False):
+        page = compare_page(a="20270115T080000-0000aaaa", b=B)
+        assert "There is none (yet)." in texts(page) and figures(page)["Sub-calls"][0] == "987"
+
+
+def test_hostile_answers_are_plain_text(written: Callable[..., Any], script: Any) -> None:
+    for number, run_id in enumerate((A, B)):
+        text = f"{HOSTILE}\n{number} {HOSTILE}"
+        written(run_id, script(question=text, answer=text, model="openai/" + HOSTILE))
+    page = compare_page(a=A, b=B)
+    assert badly_shown(page, "HOSTILE") == [] and not any(mark in shown(page) for mark in "\x1b\u202e")
+    page.toggle(key="compare-diff-unified").set_value(True).run()
+    assert badly_shown(page, "HOSTILE") == [] and any("-0 ![HOSTILE]" in code.value for code in page.code)
+
+
+# -- the lines of two texts
+
+
+def test_lines_that_belong_together_stand_in_one_row_with_their_words_marked() -> None:
+    rows = side_by_side("one\ntwo apples\nthree", "one\ntwo pears\nthree\nfour")
+    assert rows == [
+        ([("one", False)], [("one", False)]),
+        ([("two ", False), ("apples", True)], [("two ", False), ("pears", True)]),
+        ([("three", False)], [("three", False)]),
+        (None, [("four", True)]),
+    ]
+
+
+def test_no_text_is_lost_in_a_comparison() -> None:
+    a, b = "x\n\ny " * 40, "x\n\nz\n" * 50
+    rows = side_by_side(a, b)
+    for side, text in ((0, a), (1, b)):
+        lines = ["".join(part for part, _ in row[side]) for row in rows if row[side] is not None]
+        assert "\n".join(lines) == text

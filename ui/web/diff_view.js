@@ -1,0 +1,35 @@
+/* Two texts side by side, as `ui/web/diff_view.py` has compared them. Every text becomes a text node. */
+
+export default function ({ data, parentElement }) {
+  const table = document.createElement("table");
+  table.setAttribute("aria-label", data.label);
+  const head = table.appendChild(document.createElement("thead")).appendChild(document.createElement("tr"));
+  for (const name of data.names) {
+    const cell = head.appendChild(document.createElement("th"));
+    cell.scope = "col";
+    cell.textContent = name;
+  }
+  const body = table.appendChild(document.createElement("tbody"));
+  for (const row of data.rows) {
+    const line = body.appendChild(document.createElement("tr"));
+    row.forEach((parts, side) => line.append(cellOf(parts, side)));
+  }
+  const old = parentElement.querySelector("table");
+  if (old) old.replaceWith(table);
+  else parentElement.append(table);
+  return () => table.remove();
+}
+
+function cellOf(parts, side) {
+  const cell = document.createElement("td");
+  if (parts === null) {
+    cell.className = "none";
+    return cell;
+  }
+  for (const [text, differs] of parts) {
+    const piece = cell.appendChild(document.createElement(differs ? (side ? "ins" : "del") : "span"));
+    piece.textContent = text;
+  }
+  if (parts.some(([, differs]) => differs)) cell.className = side ? "new" : "old";
+  return cell;
+}

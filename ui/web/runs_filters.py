@@ -1,0 +1,153 @@
+"""The filters of the Runs page. The address holds them: a widget shows what stands there and writes there.
+
+Query parameters: `q` (words), `status`, `verdict`, `tag`, `model`, `corpus`, `kind`, `same` (a run id: runs
+that ask the same), `group` (1: by question), `sort` (a column, `-` in front: descending), `chosen` (ids).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import streamlit as st
+
+from traces.opinions import VERDICTS, Opinions
+from traces.reading import RunSummary
+from ui.web.notices import note
+from ui.web.run_words import COLOURS
+from ui.web.runs_table import COLUMNS, KINDS, UNJUDGED, Wanted
+
+_SORTABLE: Final = {column.name.lower(): column.name for column in COLUMNS if column.sortable}
+_NEWEST: Final = ("Started", True)
+_MOST_CHOSEN: Final = 200  # an address has only so much room
+
+
+def field(name: str) -> str:
+    """The key of the widget of a filter."""
+    return f"runs-{name}"
+
+
+def put(name: str, value: str) -> None:
+    """Write a parameter into the address, or take it out when it is empty."""
+    if value:
+        st.query_params[name] = value
+    elif name in st.query_params:
+        del st.query_params[name]
+
+
+def asked_for(name: str) -> str:
+    """What the address says for a parameter, "" when nothing."""
+    return str(st.query_params.get(name, ""))
+
+
+def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str]) -> Wanted:
+    """Draw the filters and say what they ask for. `corpora` are names of corpora by id."""
+    models = {model for run in runs for model in (run.root_model, run.sub_model) if model}
+    used = list(dict.fromkeys(run.corpus_id for run in runs if run.corpus_id))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        found = Wanted(
+            text=_words(),
+            status=_choice("Status", "status", list(COLOURS), 112),
+            verdict=_choice("Verdict", "verdict", [*VERDICTS, UNJUDGED], 104),
+            tag=_choice("Tag", "tag", said.all_tags, 110),
+            model=_choice("Model", "model", sorted(models), 150),
+            corpus=_choice("Corpus", "corpus", used, 140, corpora),
+            kind=_choice("Kind", "kind", list(KINDS), 140, KINDS),
+            same=_same(runs),
+        )
+    return found
+
+
+def _words() -> str:
+    text = asked_for("q")
+    _show("q", text)
+    st.text_input(
+        "Filter", key=field("q"), placeholder="words in question, answer, note, …",
+        type="search", live=True, on_change=_typed, width=240,
+    )  # fmt: skip
+    return text
+
+
+def _typed() -> None:
+    put("q", st.session_state[field("q")] or "")
+
+
+def _show(name: str, value: object) -> None:
+    """Let a widget show what the address says. Not when it does already: that would stop a person typing."""
+    if st.session_state.get(field(name)) != value:
+        st.session_state[field(name)] = value
+
+
+def _choice(
+    label: str, name: str, options: Iterable[str], width: int, words: Mapping[str, str] | None = None
+) -> str:
+    offered = ["", *options]
+    value = asked_for(name)
+    if value not in offered:
+        note(f"No run has the {label.lower()} {value[:80]!r} of the address: that filter is left out.")
+        value = ""
+    _show(name, value)
+    known = words or {}
+    st.selectbox(
+        label, offered, key=field(name), width=width, on_change=_chose, args=(name,),
+        format_func=lambda option: known.get(option, option) if option else "any",
+    )  # fmt: skip
+    return value
+
+
+def _chose(name: str) -> None:
+    put(name, st.session_state[field(name)])
+
+
+def _same(runs: Sequence[RunSummary]) -> str:
+    value = asked_for("same")
+    if value and all(run.run_id != value for run in runs):
+        note(f"The address asks for runs like {value[:80]!r}, and there is no such run: all are shown.")
+        return ""
+    return value
+
+
+def grouped() -> bool:
+    """Whether the address asks for questions rather than runs."""
+    return asked_for("group") == "1"
+
+
+def group_switch() -> None:
+    """Draw the switch between runs and questions."""
+    _show("group", grouped())
+    st.toggle(
+        "By question", key=field("group"), on_change=_switched,
+        help="One line for all runs that ask the same question over the same corpus.",
+    )  # fmt: skip
+
+
+def _switched() -> None:
+    put("group", "1" if st.session_state[field("group")] else "")
+
+
+def order() -> tuple[str, bool]:
+    """The column that the address sorts by, and whether the largest come first; by default the newest."""
+    value = asked_for("sort")
+    if not value:
+        return _NEWEST
+    name = _SORTABLE.get(value.removeprefix("-"))
+    if name is None:
+        note(f"There is no column {value[:80]!r} to sort by: the newest run stands first.")
+        return _NEWEST
+    return name, value.startswith("-")
+
+
+def set_order(column: str, descending: bool) -> None:
+    """Sort by a column from now on."""
+    asked = (column, descending)
+    put("sort", "" if asked == _NEWEST else f"{'-' if descending else ''}{column.lower()}")
+
+
+def chosen(runs: Collection[str]) -> tuple[str, ...]:
+    """The ids of the runs that are chosen, of those that exist."""
+    return tuple(one for one in asked_for("chosen").split(",") if one in runs)
+
+
+def choose(run_ids: Iterable[str]) -> None:
+    """Choose these runs and no others."""
+    put("chosen", ",".join(list(run_ids)[:_MOST_CHOSEN]))
