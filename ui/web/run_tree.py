@@ -34,10 +34,9 @@ def show(record: Record, select: Select) -> None:
     with left, st.container(key="run-tree", gap="small"):
         if found:
             run_search.hit_list(record, found, span, select)
-        _spans(record, shown, span, pane, select)
+        _spans(record, shown, span, pane, select, short=bool(found))
     with right:
-        rows = record.rows
-        span_view(record.view, span, rows.rows[rows.place[span.span_id]], select)
+        span_view(record, span, select)
 
 
 def _tools(record: Record, shown: Narrowed, pane: str) -> None:
@@ -59,7 +58,7 @@ def _tools(record: Record, shown: Narrowed, pane: str) -> None:
         run_filters.filters(record, shown)
 
 
-def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Select) -> None:
+def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Select, *, short: bool) -> None:
     if not shown.rows.rows:
         note("No span of this run fits the filters.")
         st.button("Clear filters", key="run-no-fit-clear", on_click=run_filters.clear)
@@ -67,7 +66,12 @@ def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Se
     if span.span_id not in shown.rows.place:
         note("The span that is shown beside does not fit the filters.")
     _PANES[pane](
-        shown.rows, run_id=record.view.run_id, selected=span.span_id, on_select=select, title=shown.title
+        shown.rows,
+        run_id=record.view.run_id,
+        selected=span.span_id,
+        on_select=select,
+        title=shown.title,
+        short=short,
     )
 
 

@@ -30,7 +30,7 @@ def title(span: SpanRow) -> str:
     numbers = {"iteration": span.iteration, "cell": span.cell, "sub_call": span.call_index}
     word = _WORDS.get(span.kind, "span")
     if span.kind == "run" and span.parent_id is not None:
-        return f"rlm_query, depth {span.depth}"
+        return f"rlm_query{'' if span.call_index is None else f' {span.call_index}'}, depth {span.depth}"
     number = numbers.get(span.kind)
     return word if number is None else f"{word} {number}"
 
@@ -64,7 +64,9 @@ def failed_calls(view: RunView) -> list[SpanRow]:
     return [span for span in view.spans if span.kind == "sub_call" and outcome(span) not in _FINE]
 
 
-def next_failed(failed: list[SpanRow], span: SpanRow) -> SpanRow | None:
-    """The first of them after a span, round the end; None when there is no other."""
-    others = [call for call in failed if call.span_id != span.span_id]
-    return next((call for call in others if call.seq > span.seq), others[0] if others else None)
+def next_of(spans: list[SpanRow], span: SpanRow) -> SpanRow | None:
+    """The first of some spans, in the order of the record, after a span, round the end; None when there is no
+    other.
+    """
+    others = [other for other in spans if other.span_id != span.span_id]
+    return next((other for other in others if other.seq > span.seq), others[0] if others else None)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import streamlit as st
 
 from traces.reading import SpanRow
 from traces.tree import outcome
@@ -11,6 +15,20 @@ from ui.tree import problem as what_went_wrong
 from ui.visible import line
 from ui.web import plain
 from ui.web.span_paths import title
+
+_NAMES: Final = (
+    ("Names it read", "names_read"),
+    ("Names it set", "names_written"),
+    ("Names lost with its process", "names_lost"),
+)
+_FACTS: Final = (
+    ("parameters", "parameters"),
+    ("finish reasons", "finish_reasons"),
+    ("usage as reported", "usage_raw"),
+    ("price", "price"),
+    ("output rule", "output_rule"),
+    ("values read (hashes)", "values_read"),
+)
 
 
 def taken(span: SpanRow) -> str:
@@ -37,12 +55,43 @@ def inside(span: SpanRow, spans: list[SpanRow]) -> None:
     plain.table(rows, key=f"{span.span_id}-inside")
 
 
-def variables(span: SpanRow, value: Any) -> None:
-    """Names that a cell left behind."""
-    if not _rows(value):
+def variables(span: SpanRow, detail: Mapping[str, Any]) -> None:
+    """Names that a cell left behind, and those that it read, set and lost."""
+    value = detail.get("variables")
+    if value and not _rows(value):
         plain.json(value)
-        return
-    plain.table(value, columns=("name", "type", "size", "change", "preview"), key=f"{span.span_id}-variables")
+    elif value:
+        columns = ("name", "type", "size", "change", "preview")
+        plain.table(value, columns=columns, key=f"{span.span_id}-variables")
+    else:
+        st.caption("It set no variables." if value == [] else "Its variables are not on record.")
+    for label, names in names_of(detail):
+        st.caption(label)
+        plain.text(names)
+
+
+def names_of(detail: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Which names a cell read, set and lost, each list with its label."""
+    found = ((label, detail.get(key)) for label, key in _NAMES)
+    return [
+        (label, ", ".join(map(str, names)) if isinstance(names, list) else str(names))
+        for label, names in found
+        if names
+    ]
+
+
+def facts_of(detail: Mapping[str, Any]) -> list[dict[str, object]]:
+    """What was recorded about a span that no other tab says, by name."""
+    named = {name: detail.get(key) for name, key in _FACTS}
+    hashes = {f"sha256 of {key}": sha256 for key, sha256 in (detail.get("hashes") or {}).items()}
+    found = {**named, **(detail.get("facts") or {}), **hashes}
+    return [
+        {"fact": name, "value": _plain(value)} for name, value in found.items() if value not in (None, [], {})
+    ]
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def attempts(span: SpanRow, value: list[dict[str, Any]]) -> None:

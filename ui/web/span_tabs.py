@@ -10,7 +10,10 @@ from typing import Any, Final
 import streamlit as st
 
 from rlm_core import semconv as sc
+from traces.explain import explain
 from traces.reading import RunView, SpanRow
+from traces.summing import CALL_KINDS
+from ui.cost_text import explanation
 from ui.figures import counted
 from ui.passages import document_rows
 from ui.web import plain, span_tables
@@ -27,6 +30,8 @@ _TEXTS: Final = (
     ("Prompt", "prompt"),
     ("Question", "question"),
     ("Reasoning", "reasoning"),
+    ("Best partial", "best_partial"),
+    ("Value", "value"),
 )
 _TABLES: Final[tuple[tuple[str, str, Callable[[SpanRow, Any], None]], ...]] = (
     ("Variables", "variables", span_tables.variables),
@@ -48,21 +53,27 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
     if detail.get("messages"):
         tabs.append(("Messages", partial(_messages, span, detail)))
     for name, key, show in _TABLES:
-        if detail.get(key):
-            tabs.append((name, partial(show, span, detail[key])))
+        if detail.get(key) or (key == "variables" and span.kind == "cell" and span_tables.names_of(detail)):
+            tabs.append((name, partial(show, span, detail if key == "variables" else detail[key])))
+    if span.kind in CALL_KINDS:
+        tabs.append(("Cost", partial(_cost, view, span)))
     if detail.get("source_ranges") is not None:
         tabs.append(("Sources", partial(sources, view, span, detail["source_ranges"])))
     if documents := document_rows(detail.get("corpus")):
         tabs.append(("Documents", partial(plain.table, documents, key=f"{span.span_id}-documents")))
+    if detail.get("child_context") is not None:
+        tabs.append(("Context given", partial(_structure, span, "child_context", detail["child_context"])))
     if settings := _settings(detail):
         tabs.append(("Settings", partial(plain.json, settings, expanded=3)))
+    if facts := span_tables.facts_of(detail):
+        tabs.append(("Facts", partial(plain.table, facts, key=f"{span.span_id}-facts")))
     return [*tabs, ("Raw", partial(_raw, span, detail))]
 
 
 def _texts(span: SpanRow, detail: Mapping[str, Any]) -> Iterator[Tab]:
     for name, key in _TEXTS:
         if key == "stdout":
-            if detail.get("stdout") is not None or detail.get("stdout_shown") is not None:
+            if any(detail.get(part) is not None for part in ("stdout", "stdout_shown", "native_output")):
                 yield name, partial(_output, span, detail)
         elif detail.get(key) is not None:
             yield name, partial(_text, span, key, detail[key])
@@ -71,7 +82,10 @@ def _texts(span: SpanRow, detail: Mapping[str, Any]) -> Iterator[Tab]:
 def _text(span: SpanRow, key: str, text: str) -> None:
     if text:
         language = "python" if key == "code" else None
-        plain.payload(text, key=f"{span.span_id}-{key}", file_name=f"{key}.txt", language=language)
+        address = st.query_params  # what the run was searched for is looked for here too
+        words = "" if address.get("regex") else address.get("q", "")
+        name = f"{key}.txt"
+        plain.payload(text, key=f"{span.span_id}-{key}", file_name=name, language=language, find=words)
     else:
         st.text("(empty)")
 
@@ -97,7 +111,7 @@ def _messages(span: SpanRow, detail: Mapping[str, Any]) -> None:
 
 
 def _output(span: SpanRow, detail: Mapping[str, Any]) -> None:
-    whole, shown = detail.get("stdout"), detail.get("stdout_shown")
+    whole, shown, native = (detail.get(key) for key in ("stdout", "stdout_shown", "native_output"))
     true_chars = detail["attributes"].get(sc.STDOUT_TRUE_CHARS)
     if whole is not None and type(true_chars) is int and true_chars > len(whole):
         note(f"The cell printed {true_chars:,} characters; {len(whole):,} of them were kept.")
@@ -107,15 +121,27 @@ def _output(span: SpanRow, detail: Mapping[str, Any]) -> None:
     for name, key, text in (
         ("Printed, in full", "stdout", whole),
         ("As shown to the root", "stdout_shown", shown),
+        ("Printed by code that is not Python", "native_output", native),
     ):
         if text is not None:
             st.caption(f"{name}: {counted(len(text), 'character')}")
             plain.payload(text, key=f"{span.span_id}-{key}", file_name=f"{key}.txt")
 
 
+def _cost(view: RunView, span: SpanRow) -> None:
+    """The arithmetic of what a call cost, as it was recorded."""
+    plain.code("\n".join(explanation(explain(view, span))))
+
+
+def _structure(span: SpanRow, key: str, value: Any) -> None:
+    """Something of any size that is no text, as JSON."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    plain.payload(text, key=f"{span.span_id}-{key}", file_name=f"{key}.json", language="json")
+
+
 def _settings(detail: Mapping[str, Any]) -> dict[str, object]:
     """Limits, seeds, versions: what it takes to run the same again."""
-    keys = (sc.LIMITS, sc.LEDGER, sc.SEEDS, sc.VERSIONS, sc.PROMPTS_VERSION, sc.CORPUS_ID)
+    keys = (sc.LIMITS, sc.RETRIES, sc.LEDGER, sc.SEEDS, sc.VERSIONS, sc.SANDBOX_LAYERS, sc.PROMPTS_VERSION)
     found = {key.removeprefix("rlm."): detail["attributes"].get(key) for key in keys}
     return {name: _parsed(value) for name, value in found.items() if value is not None}
 

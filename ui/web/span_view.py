@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import streamlit as st
 
-from rlm_core import semconv as sc
 from rlm_core.errors import RLMScopeError
 from traces.reading import RunView, SpanRow, span_detail
+from traces.steps import Replay
+from traces.suspects import Suspect
 from traces.tree import outcome
-from ui.figures import counted, duration, money
 from ui.tree import problem as what_went_wrong
 from ui.web import plain
-from ui.web.notices import Colour, note, problem
-from ui.web.run_header import fact
-from ui.web.span_paths import failed_calls, neighbours, next_failed, parents, title, word_of
-from ui.web.span_tables import taken
+from ui.web.copy_button import copy_button
+from ui.web.notices import Colour, note, problem, said
+from ui.web.places import href, run_link
+from ui.web.run_record import Record, Select
+from ui.web.span_facts import span_facts
+from ui.web.span_paths import failed_calls, neighbours, next_of, parents, title, word_of
 from ui.web.span_tabs import tabs_of
-from ui.web.tree_rows import Row
+from ui.web.step_outline import CHILD, STEP, step_query
+from ui.web.verdict_view import verdict
 
 _COLOURS: Final[dict[str, Colour]] = {
     "ok": "green",
@@ -28,12 +32,14 @@ _COLOURS: Final[dict[str, Colour]] = {
     "empty": "orange",
 }
 _PATH: Final = 6  # parents shown; of more, the topmost and the nearest
-_CALLS: Final = ("root_call", "sub_call", "attempt")
-Select = Callable[[str], None]
+_AT_ONCE: Final = 5_000  # spans of a run whose suspects are worked out without being asked for
+Known = Mapping[str, Suspect]
+_Way = tuple[str, SpanRow | None, str]  # what a button says, where it leads, its key
 
 
-def span_view(view: RunView, span: SpanRow, row: Row, select: Select) -> None:
-    """The detail of a span. `row` is the one it has in the tree, `select` goes to another span."""
+def span_view(record: Record, span: SpanRow, select: Select) -> None:
+    """The detail of a span; `select` goes to another one."""
+    view = record.view
     _path(view, span, select)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         with st.container(width="content", key="span-title"):
@@ -41,12 +47,15 @@ def span_view(view: RunView, span: SpanRow, row: Row, select: Select) -> None:
         st.badge(outcome(span), color=_COLOURS.get(outcome(span), "red"))
         with st.container(width="content", key="span-id"):
             plain.code(span.span_id)
-    _ways(view, span, select)
+    known = record.suspects if len(view.spans) <= _AT_ONCE else None
+    _ways(record, span, select, known)
     wrong = what_went_wrong(span)
     if span.status == "lost":
         problem("This span was not ended in the record: the process of the run ended before.")
     elif wrong:
         problem(wrong)
+    if known is not None and span.span_id in known:
+        said("Suspect", "orange", "; ".join(signal.words for signal in known[span.span_id].signals))
     if span.orphan:
         note("Its parent is not in the record, so it stands at the top.")
     try:
@@ -54,7 +63,8 @@ def span_view(view: RunView, span: SpanRow, row: Row, select: Select) -> None:
     except RLMScopeError as error:
         problem(error)
         return
-    _facts(view, span, row, detail)
+    span_facts(view, span, detail)
+    verdict(record.home, view.run_id, span.span_id, key="span-verdict")
     if detail["missing"]:
         note(f"Not in the record, though the span names it: {', '.join(detail['missing'])}.")
     _tabs(view, span, detail)
@@ -79,85 +89,65 @@ def _path(view: RunView, span: SpanRow, select: Select) -> None:
             )
 
 
-def _ways(view: RunView, span: SpanRow, select: Select) -> None:
+def _ways(record: Record, span: SpanRow, select: Select, known: Known | None) -> None:
+    view = record.view
     before, after = neighbours(view, span)
     word = word_of(span)
-    ways = [(f"Previous {word}", before), (f"Next {word}", after)] if before or after else []
+    ways: list[_Way] = []
+    if before or after:
+        ways += [(f"Previous {word}", before, "k"), (f"Next {word}", after, "j")]
     failed = failed_calls(view)
     if failed:
         words = "failed or empty" if any(outcome(call) == "empty" for call in failed) else "failed"
-        ways.append((f"Next {words} sub-call ({len(failed):,})", next_failed(failed, span)))
-    if not ways:
-        return
-    with st.container(horizontal=True, gap="small", key="span-ways"):
-        for number, (label, target) in enumerate(ways):
+        ways.append((f"Next {words} sub-call ({len(failed):,})", next_of(failed, span), "e"))
+    if known:
+        listed = [other for other in view.spans if other.span_id in known]
+        ways.append((f"Next suspect ({len(listed):,})", next_of(listed, span), "s"))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="span-ways"):
+        for number, (label, target, key) in enumerate(ways):
             st.button(
-                label,
-                key=f"span-way-{number}",
-                disabled=target is None,
-                on_click=select,
-                args=("" if target is None else target.span_id,),
-            )
+                label, key=f"span-way-{number}", disabled=target is None, shortcut=key,
+                on_click=select, args=("" if target is None else target.span_id,),
+            )  # fmt: skip
+        if known is None:
+            st.button(
+                "Next suspect", key="span-suspect", shortcut="s",
+                on_click=_to_suspect, args=(record, span, select),
+            )  # fmt: skip
+        st.button("Show in the steps", key="span-steps", on_click=_to_step, args=(view, span))
+        copy_button("Copy link", _address(view, span), key="span-link")
 
 
-def _facts(view: RunView, span: SpanRow, row: Row, detail: Mapping[str, Any]) -> None:
-    with st.container(horizontal=True, gap="medium", key="span-facts"):
-        if span.kind in _CALLS:
-            returned = span.model_returned if span.model_returned not in (None, span.model) else None
-            fact("Model", (span.model or "unknown") + (f" (the server says {returned})" if returned else ""))
-        for label, value in _token_facts(span, detail):
-            fact(label, value)
-        if span.kind in _CALLS:
-            if span.end_ns is not None:
-                fact("Cost", money(detail.get("cost_usd"), span.cost_status))
-        elif row.tokens:
-            fact("Tokens below", row.tokens)
-            fact("Cost below", row.cost)
-        fact("Time", taken(span))
-        start = min((other.start_ns for other in view.spans), default=span.start_ns)
-        fact("Began after", duration(max(0, span.start_ns - start) / 1e9))
-        for label, value in _other_facts(span):
-            fact(label, value)
+def _to_suspect(record: Record, span: SpanRow, select: Select) -> None:
+    """Go to the next suspect of a large run, whose suspects nobody has asked for before."""
+    found = record.suspects
+    target = next_of([other for other in record.view.spans if other.span_id in found], span)
+    if target is None:
+        st.toast("No sub-call of this run looks wrong by its record alone.")
+    else:
+        select(target.span_id)
 
 
-def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if span.kind not in _CALLS or span.end_ns is None:
-        return []
-    if span.tokens is None:
-        return [("Tokens", "unknown")]
-    given = f"{span.tokens['input']:,}"
-    cached = [
-        f"{count:,} {word}"
-        for count, word in ((span.cached_read, "cached"), (span.cache_write, "written to cache"))
-        if count
-    ]
-    thought = detail["attributes"].get(sc.USAGE_REASONING)
-    made = f"{span.tokens['output']:,}"
-    if type(thought) is int and thought > 0:
-        made += f" ({thought:,} reasoning)"
-    estimated = " (counted here)" if detail["attributes"].get(sc.USAGE_ESTIMATED) is True else ""
-    return [
-        ("Tokens in", given + (f" ({', '.join(cached)})" if cached else "")),
-        ("Tokens out", made + estimated),
-    ]
+def _to_step(view: RunView, span: SpanRow) -> None:
+    """Go to the step of a span; one above all steps leads to the first of them."""
+    step = Replay(view).step_of(span)
+    st.query_params["view"] = "steps"
+    for name in (STEP, CHILD):
+        st.query_params.pop(name, None)
+    if step is not None:
+        st.query_params.update(step_query(step))
+    elif span.kind == "run" and span.parent_id is not None:
+        st.query_params[CHILD] = span.span_id
 
 
-def _other_facts(span: SpanRow) -> list[tuple[str, str]]:
-    facts = []
-    if span.kind == "cell" and span.phase:
-        facts.append(("Phase", span.phase))
-    cpu = span.attributes.get(sc.CELL_CPU)
-    if isinstance(cpu, int | float) and not isinstance(cpu, bool):
-        facts.append(("CPU", duration(float(cpu))))
-    line = span.attributes.get(sc.CALL_LINE)
-    if type(line) is int:
-        facts.append(("Asked in", f"line {line}" if span.cell is None else f"cell {span.cell}, line {line}"))
-    if span.attributes.get(sc.SERVED_FROM) == "record":
-        facts.append(("Served from", "an answer this run already had"))
-    attempts = span.attributes.get(sc.ATTEMPTS)
-    if type(attempts) is int and attempts != 1:
-        facts.append(("Tries", counted(attempts, "attempt")))
-    return facts
+def _address(view: RunView, span: SpanRow) -> str:
+    """The address of the span, whole where the browser says how it reached the app."""
+    base = urlsplit(st.context.url or "")
+    return (
+        base._replace(path="", query="", fragment="").geturl()
+        + "/"
+        + href(run_link(view.run_id, span.span_id))
+    )
 
 
 def _tabs(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ COLOURS: Final[dict[str, Colour]] = {
     "empty": "orange",
 }
 _COLUMNS: Final = (
-    Column("Step", 60),
+    Column("Step", 95),
     Column("Iteration", 70, right=True),
     Column("Cell", 60, right=True),
     Column("Outcome", 90),

@@ -58,7 +58,7 @@ def _head(step: Step, select: Select) -> None:
         words.append(f"iteration {span.iteration:,}")
     if step.cell is not None and span.cell is not None:
         words.append(f"cell {span.cell:,}")
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="step-head"):
         with st.container(width="content", key="step-title"):
             st.text(": ".join((words[0], ", ".join(words[1:]))) if words[1:] else words[0])
         st.badge(outcome(span), color=COLOURS.get(outcome(span), "red"))
@@ -168,7 +168,8 @@ def _call(number: int, calls: Calls, select: Select) -> None:
 
 def _children(calls: Calls, enter: Callable[[str], None]) -> None:
     for child in calls.members[:_CHILDREN]:
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        key = f"step-calls-child-{child.span_id}"
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key):
             st.button(
                 f"Step into {title(child)}",
                 key=f"step-into-{child.span_id}",

@@ -21,8 +21,8 @@ _COLUMNS: Final = (
     Column("Change", 90),
     Column("Type", 90),
     Column("Size", 80, right=True),
-    Column("Before", 200),
-    Column("After", 200),
+    Column("Before"),
+    Column("After"),
     Column("Set in step", 90, right=True),
 )
 

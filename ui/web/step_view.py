@@ -28,7 +28,9 @@ _NUMBER: Final = "step-number"
 _RUN: Final = "step-run"
 _STYLE: Final = """
 <style>
-.st-key-step-ways button { min-height: 1.9rem; padding: 0 0.6rem; }
+.st-key-step-ways button, .st-key-step-head button, [class*="st-key-step-calls"] button {
+  min-height: 1.9rem; padding: 0 0.6rem;
+}
 .st-key-step-title [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
 </style>
 """
@@ -175,6 +177,7 @@ def _ways(shown: _Shown, *, live: bool) -> None:
                 label, key=f"step-way-{number}", disabled=target is None, shortcut=key,
                 on_click=_go, args=(target or at,),
             )  # fmt: skip
+        _number(shown)
         if live and not shown.follows:
             st.button("Follow the newest", key="step-follow", on_click=_follow)
         elif shown.follows:
@@ -182,15 +185,27 @@ def _ways(shown: _Shown, *, live: bool) -> None:
 
 
 def _scrubber(shown: _Shown) -> None:
-    """A slider over all steps, and a field for a number: of many steps a slider cannot hit each."""
+    """A slider over all steps; one step needs none."""
+    if len(shown.steps) > 1:
+        st.session_state[_SLIDER] = shown.step.number
+        st.slider(
+            "Step", 1, len(shown.steps), key=_SLIDER, on_change=_moved, args=(_SLIDER,),
+            label_visibility="collapsed",
+        )  # fmt: skip
+
+
+def _number(shown: _Shown) -> None:
+    """A field for the number of a step: of many a slider cannot hit each."""
     last = len(shown.steps)
     if last < 2:
-        st.caption("There is one step.")
+        st.caption("There is one step.", width="content")
         return
-    st.session_state[_SLIDER] = st.session_state[_NUMBER] = shown.step.number
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        st.slider(f"Step (of {last:,})", 1, last, key=_SLIDER, on_change=_moved, args=(_SLIDER,))
-        st.number_input("Go to step", 1, last, key=_NUMBER, on_change=_moved, args=(_NUMBER,), width=140)
+    st.session_state[_NUMBER] = shown.step.number
+    st.number_input(
+        "Go to step", 1, last, key=_NUMBER, on_change=_moved, args=(_NUMBER,), width=120,
+        label_visibility="collapsed",
+    )  # fmt: skip
+    st.caption(f"of {last:,} steps", width="content")
 
 
 def _moved(key: str) -> None:

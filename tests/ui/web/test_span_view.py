@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.telemetry import as_json
-from tests.support.pages import problems, texts, use
+from tests.support.pages import problems, rows_with, texts, use
 from tests.support.recorded_runs import WIDE, recording, wide_run
-from tests.support.run_pages import chosen, facts, named, open_tab, press, run_page, tabs
+from tests.support.run_pages import chosen, facts, looked_at, named, open_tab, press, run_page, tabs
+from tests.support.step_runs import NEEDLE, long_run
 from traces.home import Home
 from traces.reading import load_run
+from ui.web.find_in_text import places_of
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +32,8 @@ def test_the_address_names_the_span(home: Home) -> None:
         page = run_page(WIDE, ref)
         assert {"llm_query 3", "yes: “refund of order 3”"} <= {*texts(page), *(c.value for c in page.code)}
         assert call.span_id in [code.value for code in page.code]
-        assert [b.label for b in page.button][:4] == ["run ›", "iteration 0 ›", "cell 0 ›", "llm_batch ›"]
+        path = [button.label for button in page.button if button.label.endswith("›")]
+        assert path == ["run ›", "iteration 0 ›", "cell 0 ›", "llm_batch ›"]
 
 
 def test_from_span_to_span(home: Home) -> None:
@@ -52,7 +56,8 @@ def test_the_first_and_the_last_sub_call_have_one_neighbour(home: Home) -> None:
     view = load_run(home, wide_run(home, 30))
     calls = [span.span_id for span in view.spans if span.kind == "sub_call"]
     for span, label in ((calls[0], "Previous sub-call"), (calls[-1], "Next sub-call")):
-        assert [b.label for b in run_page(WIDE, span).button if b.disabled] == [label]
+        page = run_page(WIDE, span)
+        assert [b.label for b in page.button if b.disabled and b.label.endswith("sub-call")] == [label]
 
 
 def test_what_a_failed_call_says(home: Home) -> None:
@@ -60,7 +65,7 @@ def test_what_a_failed_call_says(home: Home) -> None:
     page = run_page(WIDE, named(view, "sub_call", 17).span_id)
     assert problems(page) == ["server: the server answered with status 500."]
     assert (facts(page)["Tokens"], facts(page)["Model"]) == ("unknown", "test/sub")
-    assert tabs(page) == ["Prompt", "Attempts", "Raw"]
+    assert tabs(page) == ["Prompt", "Attempts", "Cost", "Facts", "Raw"]
 
 
 def test_attempts_with_outcome_and_waits(home: Home) -> None:
@@ -92,7 +97,7 @@ def test_a_cell_with_code_output_and_variables(home: Home) -> None:
         )
         cell.end("error", {sc.STDOUT_TRUE_CHARS: 5_000, sc.ERROR_TYPE: "ValueError", sc.ERROR_MESSAGE: "no"})
     page = run_page(WIDE)
-    assert tabs(page) == ["Exception", "Code", "Output", "Variables", "Raw"]
+    assert tabs(page) == ["Exception", "Code", "Output", "Variables", "Facts", "Raw"]
     assert [code.value for code in page.code][-1] == "Traceback: no"
     open_tab(page, "Output")
     assert [code.value for code in page.code][-2:] == ["all of it", "a part"]
@@ -134,11 +139,11 @@ def test_sources_with_their_passages(home: Home) -> None:
         "The prompt holds these passages of the corpus, word for word; a search found them.",
         "4 shorter passages are not listed.",
     } <= set(texts(page))
-    first, second = page.dataframe[0].value.to_dict("records")
-    assert (first["document"], first["place"]) == ("letters/a.txt", "page 3")
-    assert (first["from byte"], first["to byte"], first["bytes"]) == (10, 37, 27)
-    assert (first["in other places"], first["text"]) == (2, LETTER[10:])
-    assert second["document"] == "document 7" and "there are no bytes 0 to 5" in second["text"]
+    first, second = rows_with(page, "Passage")
+    assert (first["Passage"], first["Document"], first["Place"]) == ("Open 1", "letters/a.txt", "page 3")
+    assert (first["Bytes"], first["Other places"], first["Text"]) == ("10 to 37", "2", LETTER[10:])
+    assert (second["Passage"], second["Document"]) == ("2", "document 7")
+    assert "there are no bytes 0 to 5" in second["Text"]
     assert [code.value for code in page.code][-1] == LETTER[10:]
 
 
@@ -170,7 +175,9 @@ def test_a_passage_that_cannot_be_read_any_more(home: Home, corpus_id: str | Non
     if change:
         (file,) = home.corpora.glob("*/texts/*.txt")
         file.write_text("shorter")
-    text = open_tab(run_page(WIDE, span_id), "Sources").dataframe[0].value["text"][0]
+    (row,) = rows_with(open_tab(run_page(WIDE, span_id), "Sources"), "Passage")
+    assert row["Passage"] == "1"  # and no link
+    text = row["Text"]
     assert ("has changed since it was added" if change else "the corpus of this run is not here") in text
 
 
@@ -226,3 +233,87 @@ def test_odd_structures_are_shown_and_break_nothing(home: Home) -> None:
         page = run_page(made.run_id)
         for tab in tabs(page):
             open_tab(page, tab)
+
+
+def test_what_a_call_cost_is_worked_out_before_the_reader(home: Home) -> None:
+    price = {"model": "test/sub", "source": "user", "input_per_mtok": "3", "output_per_mtok": "15"}
+    paid = {sc.USAGE_INPUT: 100, sc.USAGE_OUTPUT: 10, sc.COST_USD: "0.00045", sc.COST_STATUS: "priced"}
+    with recording(home) as made:
+        call = made.recorder.start("sub_call", "chat test/sub", None, {sc.REQUEST_MODEL: "test/sub"})
+        call.end("ok", {**paid, sc.COST_PRICE: as_json(price)})
+    lines = open_tab(run_page(WIDE), "Cost").code[-1].value.splitlines()
+    assert lines[1:4] == [
+        "  input       100 tokens x $3 per million = $0.0003",
+        "  output      10 tokens x $15 per million = $0.00015",
+        "cost: $0.00045 (priced)",
+    ]
+
+
+def test_everything_recorded_of_a_cell_has_a_place(home: Home) -> None:
+    with recording(home) as made:
+        cell = made.recorder.start("cell", sc.NAME_CELL, None, {sc.CODE_HOW: "fence"})
+        cell.text(sc.NATIVE_OUTPUT, "segfault")
+        names = {sc.NAMES_READ: ["a"], sc.NAMES_WRITTEN: ["b", "c"], sc.LOST_NAMES: ["d"]}
+        cell.end("ok", {key: as_json(value) for key, value in names.items()})
+    page = run_page(WIDE)
+    assert tabs(page) == ["Output", "Variables", "Facts", "Raw"]
+    assert page.code[-1].value == "segfault"
+    open_tab(page, "Variables")
+    assert {"a", "b, c", "d", "Names lost with its process"} <= {
+        *texts(page),
+        *(c.value for c in page.caption),
+    }
+    facts_shown = open_tab(page, "Facts").dataframe[0].value.set_index("fact")["value"]
+    assert facts_shown["code.how"] == "fence" and len(facts_shown["sha256 of native_output"]) == 64
+
+
+def test_what_a_parent_took_stands_above_its_calls(home: Home) -> None:
+    view = load_run(home, wide_run(home, 60))
+    page = facts(run_page(WIDE, named(view, "batch").span_id))
+    assert page["Sub-calls below"] == "27 (26 ok, 1 error)"
+    assert page["Tokens below"] == "3,120 in, 234 out"
+    assert page["Cost below"] == "unknown (at least $0.001092)"
+
+
+def test_the_next_suspect(home: Home) -> None:
+    view = load_run(home, wide_run(home, 200))
+    page = press(run_page(WIDE), "Next suspect")
+    assert chosen(page) == named(view, "sub_call", 17).span_id
+    assert ":orange-badge[Suspect]" in [each.value for each in page.markdown]
+    assert chosen(press(page, "Next suspect")) == named(view, "sub_call", 42).span_id
+
+
+def test_a_long_text_is_searched_whole(home: Home) -> None:
+    run_id = long_run(home, orders=4_000)
+    page = open_tab(run_page(run_id, named(load_run(home, run_id), "sub_call").span_id), "Prompt")
+    look_for(page, NEEDLE.upper())
+    assert place(page).startswith("Place 1 of 4 places, at character")
+    assert place(press(page, "Next place")).startswith("Place 2 of 4")
+    assert place(press(press(page, "Previous place"), "Previous place")).startswith("Place 4 of 4")
+    look_for(page, "nowhere at all")
+    assert "These words do not stand in this text." in texts(page)
+
+
+def look_for(page: AppTest, words: str) -> None:
+    """Type words into the field of a long text."""
+    next(each for each in page.text_input if each.label == "Find in this text").set_value(words)
+    looked_at(page)
+
+
+def place(page: AppTest) -> str:
+    """Which of the places is shown."""
+    return next(each.value for each in page.caption if each.value.startswith("Place "))
+
+
+def test_what_a_run_was_searched_for_is_found_in_its_texts(home: Home) -> None:
+    run_id = long_run(home, orders=4_000)
+    page = run_page(run_id, named(load_run(home, run_id), "sub_call").span_id)
+    page.query_params["q"] = "line 3999"
+    assert place(open_tab(page, "Prompt")).startswith("Place 1 of 1 place,")
+
+
+def test_places_are_found_whatever_stands_in_the_words() -> None:
+    assert places_of("a.b A.B a+b", "a.b") == [(0, 3), (4, 7)]
+    assert places_of("two\n words", "two words") == [(0, 10)]
+    assert places_of("text", "  ") == []
+    assert len(places_of("x" * 20_000, "x")) == 10_000

@@ -1,0 +1,86 @@
+"""The figures of a span, each under its label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import streamlit as st
+
+from rlm_core import semconv as sc
+from traces.reading import RunView, SpanRow
+from traces.tree import OUTCOMES
+from ui.figures import counted, duration, money, spent, tokens
+from ui.web.run_header import fact
+from ui.web.span_tables import taken
+
+_CALLS: Final = ("root_call", "sub_call", "attempt")
+
+
+def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
+    """Model, tokens, cost, times and where a call came from; of a parent what the calls below it took."""
+    with st.container(horizontal=True, gap="medium", key="span-facts"):
+        if span.kind in _CALLS:
+            returned = span.model_returned if span.model_returned not in (None, span.model) else None
+            fact("Model", (span.model or "unknown") + (f" (the server says {returned})" if returned else ""))
+        for label, value in _token_facts(span, detail):
+            fact(label, value)
+        if span.kind in _CALLS and span.end_ns is not None:
+            fact("Cost", money(detail.get("cost_usd"), span.cost_status))
+        for label, value in _facts_below(detail["below"]):
+            fact(label, value)
+        fact("Time", taken(span))
+        start = min((other.start_ns for other in view.spans), default=span.start_ns)
+        fact("Began after", duration(max(0, span.start_ns - start) / 1e9))
+        for label, value in _other_facts(span):
+            fact(label, value)
+
+
+def _facts_below(below: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """What the calls below a span took; nothing where there are none."""
+    if below is None or not below["calls"]:
+        return []
+    ended = ", ".join(f"{below['outcomes'][word]:,} {word}" for word in OUTCOMES if word in below["outcomes"])
+    calls = [("Sub-calls below", f"{below['sub_calls']:,} ({ended})")] if ended else []
+    cost = spent(below["cost_usd"], below["cost_status"], below["known_usd"])
+    return [*calls, ("Tokens below", tokens(below["tokens"])), ("Cost below", cost)]
+
+
+def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if span.kind not in _CALLS or span.end_ns is None:
+        return []
+    if span.tokens is None:
+        return [("Tokens", "unknown")]
+    given = f"{span.tokens['input']:,}"
+    cached = [
+        f"{count:,} {word}"
+        for count, word in ((span.cached_read, "cached"), (span.cache_write, "written to cache"))
+        if count
+    ]
+    thought = detail["attributes"].get(sc.USAGE_REASONING)
+    made = f"{span.tokens['output']:,}"
+    if type(thought) is int and thought > 0:
+        made += f" ({thought:,} reasoning)"
+    estimated = " (counted here)" if detail["attributes"].get(sc.USAGE_ESTIMATED) is True else ""
+    return [
+        ("Tokens in", given + (f" ({', '.join(cached)})" if cached else "")),
+        ("Tokens out", made + estimated),
+    ]
+
+
+def _other_facts(span: SpanRow) -> list[tuple[str, str]]:
+    facts = []
+    if span.phases:
+        facts.append(("Phase" if len(span.phases) == 1 else "Phases", ", ".join(span.phases)))
+    cpu = span.attributes.get(sc.CELL_CPU)
+    if isinstance(cpu, int | float) and not isinstance(cpu, bool):
+        facts.append(("CPU", duration(float(cpu))))
+    line = span.attributes.get(sc.CALL_LINE)
+    if type(line) is int:
+        facts.append(("Asked in", f"line {line}" if span.cell is None else f"cell {span.cell}, line {line}"))
+    if span.attributes.get(sc.SERVED_FROM) == "record":
+        facts.append(("Served from", "an answer this run already had"))
+    attempts = span.attributes.get(sc.ATTEMPTS)
+    if type(attempts) is int and attempts != 1:
+        facts.append(("Tries", counted(attempts, "attempt")))
+    return facts
