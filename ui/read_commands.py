@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,6 +10,7 @@ from ui.common import State, print_json, say, shared_options
 from ui.figures import counted
 
 if TYPE_CHECKING:
+    from traces.opinions import Opinions
     from traces.reading import RunView
 
 RUNS_SHOWN: Final = 30  # by default, of a list for people; JSON is never cut
@@ -24,7 +25,11 @@ def runs(state: State, limit: int | None) -> None:
     from traces.reading import list_runs
 
     if state.as_json:
-        print_json([run.to_json() for run in list_runs(state.home, limit or None, warn=say)])
+        from traces.opinions import opinions
+
+        listed = list_runs(state.home, limit or None, warn=say)
+        said = opinions(state.home)
+        print_json([{**run.to_json(), **_said(said, run.run_id)} for run in listed])
         return
     from ui.render import runs_table
 
@@ -46,6 +51,7 @@ def runs(state: State, limit: int | None) -> None:
 @click.pass_obj
 def show(state: State, run: str, everything: bool, text: str | None) -> None:
     """Show the recursion tree of a run, also of one that is still running."""
+    from traces.opinions import opinions
     from traces.reading import load_run, resolve_run
 
     if text is not None and not text:
@@ -56,13 +62,37 @@ def show(state: State, run: str, everything: bool, text: str | None) -> None:
     if text is not None:
         _show_found(state, view, text)
         return
+    said = opinions(home)
     if state.as_json:
+        from traces.coverage import coverage
+
         spans = [span.to_json() for span in view.spans]
-        print_json({"run": view.summary.to_json(), "live": view.live, "spans": spans})
+        summary = {**view.summary.to_json(), **_said(said, view.run_id)}
+        told = {"run": summary, "live": view.live, "spans": spans, "verdicts": _of_spans(said, view.run_id)}
+        print_json({**told, "coverage": coverage(view).to_json()})
         return
     from ui.render import show_run
 
     click.echo("\n".join(show_run(view, everything=everything)))
+    from ui.mark_command import opinion_lines
+
+    for line in opinion_lines(said, view.run_id):
+        click.echo(line)
+
+
+def _said(said: Opinions, run_id: str) -> dict[str, Any]:
+    """What a person said about a run, as the keys that lists and `show` have for it."""
+    opinion = said.of(run_id)
+    verdict, expected = (opinion.verdict, opinion.expected) if opinion is not None else (None, None)
+    return {"verdict": verdict, "expected": expected, "tags": said.tags(run_id)}
+
+
+def _of_spans(said: Opinions, run_id: str) -> dict[str, Any]:
+    """What a person said about spans of a run, by span id."""
+    return {
+        span_id: {"verdict": opinion.verdict, "note": opinion.note}
+        for span_id, opinion in said.spans(run_id).items()
+    }
 
 
 def _show_found(state: State, view: RunView, text: str) -> None:

@@ -10,6 +10,7 @@ from traces.recording import open_recording
 
 PATCHY = "20270115T080000-0000ab01"
 QUESTION = "What do the contracts say about their end?"
+_OTHERS = ("contract.pdf", "slides.pptx", "orders.xlsx", "minutes.docx", "rates.csv", "manual.pdf")
 _LOOK = """
 contracts = [documents[name] for name in documents.names if name.startswith("k-")][:20]
 print(contracts[1][:200])
@@ -31,14 +32,12 @@ for name in pages:
 
 
 def patchy_run(home: Home, run_id: str = PATCHY) -> str:
-    """The run, over contracts and documents of all kinds that are in the home then."""
-    samples = ROOT / "sample_data"
-    folders = [
-        ROOT / "sample_data" / "contracts",
-        ROOT / "sample_data" / "needle",
-        ROOT / "tests" / "fixtures" / "documents" / "good",
-    ]
-    corpus = Corpus.add(folders, home.corpora, name="Contracts and others")
+    """The run, over contracts and documents of other kinds."""
+    samples, good = ROOT / "sample_data", ROOT / "tests" / "fixtures" / "documents" / "good"
+    folders = [samples / name for name in ("contracts", "needle", "papers")]
+    corpus = Corpus.add(
+        [*folders, *(good / name for name in _OTHERS)], home.corpora, name="Contracts and others"
+    )
     script = Script([cell(_LOOK), cell(_ASK), cell("FINAL('Little.')")], lambda _: "Nothing of note.")
     with open_recording(home, run_id, {}) as recording:
         answer = run(

@@ -22,6 +22,12 @@ from ui.web.run_header import fact
 from ui.web.run_record import Record, Select
 from ui.web.strips_view import Strip, strips_view
 
+_STYLE: Final = """
+<style>
+.st-key-coverage-document [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
+.st-key-coverage-facts { row-gap: 0.25rem; }
+</style>
+"""
 _DOCS: Final = "docs"  # in the address
 _NAME: Final = "name"
 _WHICH: Final = "coverage-which"
@@ -33,6 +39,7 @@ _SLOW: Final = 20_000  # documents or spans: working it out takes a moment
 
 def show(record: Record, select: Select) -> None:
     """Draw the figures of the corpus, its documents, and the one that the address names."""
+    st.html(_STYLE)
     many = len(record.view.spans) > _SLOW
     with st.spinner("Working out what was read", show_time=False) if many else st.container():
         found = record.once(coverage)
