@@ -19,7 +19,7 @@ _NAMES: Final = {
     "tokens": "tokens",
     "usd": "dollars",
     "seconds": "seconds",
-    "depth": "levels of child runs",
+    "depth": "depth",
 }
 
 

@@ -20,10 +20,10 @@ from traces.rows import SpanRow
 from traces.siblings import siblings_of
 from traces.summing import CALL_KINDS, Spend, spend_of
 from traces.suspects import finished_by_length
-from traces.tree import outcome
+from traces.tree import Node, build_tree, outcome, walk
 from traces.view import RunView
 
-_LISTED: Final = 10  # cells, prompts and calls
+_LISTED: Final = 6  # cells, prompts and calls: four lists are to stand on one screen
 _VARIED: Final = 8  # calls of one line whose prompts have as many patterns are one row
 _SAMPLES: Final = 3  # prompts of a pattern that are compared
 _SAMPLE_CHARS: Final = 200_000
@@ -36,7 +36,7 @@ _FIRST_WORD: Final = re.compile(r"\A\S{1,40}")
 @dataclass(frozen=True, slots=True)
 class FanOut:
     """What one cell started. `cell` is None for calls whose cell is not on record; `outcomes` are those of
-    sub-calls and child runs by the words of `traces.tree.OUTCOMES`.
+    sub-calls and child runs by the words of `traces.tree.OUTCOMES`; `spend` is that of all calls below it.
     """
 
     cell: SpanRow | None
@@ -131,10 +131,22 @@ def _fan_outs(view: RunView, below: Iterable[SpanRow]) -> Iterator[FanOut]:
     started: dict[str | None, list[SpanRow]] = defaultdict(list)
     for span in below:
         started[_cell_of(view, span)].append(span)
+    spends = _spend_below(view)
     for cell, spans in started.items():
         calls = [span for span in spans if span.kind == "sub_call"]
         counts = Counter(outcome(span) for span in spans)
-        yield FanOut(view.by_id.get(cell or ""), len(calls), len(spans) - len(calls), counts, spend_of(calls))
+        spend = spends.get(cell or "") or spend_of(calls)
+        yield FanOut(view.by_id.get(cell or ""), len(calls), len(spans) - len(calls), counts, spend)
+
+
+def _spend_below(view: RunView) -> dict[str, Spend]:
+    """The spend of each cell's calls by the cell's id, those of child runs included."""
+    items = (item for _, item in walk(build_tree(view.spans, group_from=0)))
+    return {
+        item.span.span_id: item.totals.spend
+        for item in items
+        if isinstance(item, Node) and item.span.kind == "cell"
+    }
 
 
 def _cell_of(view: RunView, span: SpanRow) -> str | None:

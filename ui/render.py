@@ -25,6 +25,8 @@ _COLOURS: Final = {
 
 
 ANSWER_SHOWN: Final = 500  # characters above a tree
+FINDINGS_SHOWN: Final = 5  # above a tree
+_SEVERE: Final = {"serious": "error", "check": "cancelled"}  # coloured as these statuses are
 
 
 def terminal_width() -> int:
@@ -126,11 +128,25 @@ def run_header(run: RunSummary, *, live: bool) -> list[str]:
 def show_run(view: RunView, *, everything: bool) -> Iterable[str]:
     """Header and recursion tree, one string per line, coloured by status."""
     yield from run_header(view.summary, live=view.live)
+    yield from finding_lines(view, everything=everything)
     yield ""
     width = terminal_width()
     for row in tree_lines(view, everything=everything):
         text = row.text if everything else fit(row.text, max(width - len(row.branch), 20))
         yield row.branch + coloured(text, row.status)
+
+
+def finding_lines(view: RunView, *, everything: bool) -> Iterable[str]:
+    """What in a run a person should know, one line each, the serious first; with `everything` all of it."""
+    from traces.findings import findings
+
+    found = findings(view)
+    shown = found if everything else found[:FINDINGS_SHOWN]
+    for finding in shown:
+        text = line(f"{finding.severity}: {finding.words}")
+        yield coloured(text if everything else fit(text, terminal_width()), _SEVERE.get(finding.severity, ""))
+    if len(shown) < len(found):
+        yield f"{counted(len(found) - len(shown), 'more finding')}; --all lists them"
 
 
 def show_found(view: RunView, found: Sequence[tuple[SpanRow, Sequence[str]]]) -> Iterable[str]:

@@ -31,12 +31,6 @@ _NOTHING: Final = (
 _SPANS: Final = 5  # of one finding that are linked by name
 _SUSPECTS: Final = 50
 _COVERAGE: Final = ("never_sent", "unread")
-_STYLE: Final = """
-<style>
-[class*="st-key-finding-"] { row-gap: 0; }
-[class*="st-key-finding-"] a { padding: 0.05rem 0.35rem; min-height: 1.5rem; }
-</style>
-"""
 
 
 def found_in(record: Record) -> tuple[Finding, ...]:
@@ -50,7 +44,6 @@ def found_in(record: Record) -> tuple[Finding, ...]:
 
 def show(record: Record, select: Select) -> None:
     """Draw the findings, the serious ones first, and the suspects, the most suspicious first."""
-    st.html(_STYLE)
     with st.spinner("Looking for what is wrong …", show_time=False):
         found = found_in(record)
     st.caption(_LEGEND)
@@ -78,16 +71,16 @@ def _ways(view: RunView, finding: Finding) -> None:
     """Links to the spans of a finding, and to all of them where the tree can be narrowed to them."""
     for span_id in finding.spans[:_SPANS]:
         page, query = run_link(view.run_id, span_id)
-        st.page_link(page, label=place(view, span_id), query_params=query)
+        st.page_link(page, label=f":blue[{place(view, span_id)}]", query_params=query)
     more = len(finding.spans) - _SPANS
     page, query = run_link(view.run_id)
     if finding.signal is not None:
         label = f"all {finding.count:,} in the tree" if more > 0 else "in the tree"
-        st.page_link(page, label=label, query_params={**query, "status": finding.signal})
+        st.page_link(page, label=f":blue[{label}]", query_params={**query, "status": finding.signal})
     elif more > 0:
         st.caption(f"and {more:,} more", width="content")
     if finding.kind in _COVERAGE:
-        st.page_link(page, label="Coverage", query_params={**query, "view": "coverage"})
+        st.page_link(page, label=":blue[Coverage]", query_params={**query, "view": "coverage"})
 
 
 def place(view: RunView, span_id: str) -> str:

@@ -22,6 +22,7 @@ from ui.web.run_record import Record, Select
 from ui.web.run_words import stopped
 
 _NO_CALLS: Final = "No sub-call has been made."
+_LIMITS: Final = ("max_iterations", "budget", "timeout")
 _EVENTS: Final = {
     "refused": ("a limit refused", "sub-call"),
     "timeout": ("the time for one request was over", "call"),
@@ -48,15 +49,16 @@ def _children(view: RunView, seen: Overview, select: Select) -> None:
         plain.text(_NO_CALLS)
         return
     plain.text(" ".join(_depths(seen)))
-    columns = (
-        Column("Started by", 150),
-        Column("Sub-calls", 80, right=True),
-        Column("Child runs", 80, right=True),
+    children = any(one.child_runs for one in seen.fan_outs)
+    columns = [
+        Column("Started by", 100),
+        Column("Sub-calls", 72, right=True),
+        *([Column("Child runs", 76, right=True)] if children else []),
         Column("Came out as"),
-        Column("Cost", 110, right=True),
-        Column("Time", 80, right=True),
-    )
-    items = [_fan_out(view, one, number) for number, one in enumerate(seen.fan_outs)]
+        Column("Cost", 130, right=True),
+        Column("Time", 70, right=True),
+    ]
+    items = [_fan_out(view, one, number, children) for number, one in enumerate(seen.fan_outs)]
     rows_view(items, columns, key="fan-outs", label="Cells and what they started", on_open=select)
     _left_out(seen.rest["cells"], "cell", "with fewer")
 
@@ -70,12 +72,12 @@ def _depths(seen: Overview) -> list[str]:
     return said
 
 
-def _fan_out(view: RunView, one: FanOut, number: int) -> Item:
+def _fan_out(view: RunView, one: FanOut, number: int, children: bool) -> Item:
     cell = one.cell
     cells: tuple[Cell, ...] = (
         "unknown cell" if cell is None else place(view, cell.span_id),
         f"{one.sub_calls:,}",
-        f"{one.child_runs:,}",
+        *([f"{one.child_runs:,}"] if children else []),
         _came_out(one.outcomes),
         _money(one.spend),
         "" if cell is None or cell.seconds is None else duration(cell.seconds),
@@ -103,7 +105,7 @@ def _prompts(view: RunView, seen: Overview, select: Select) -> None:
         Column("Pattern, with the first call"),
         Column("Calls", 70, right=True),
         Column("Share", 60, right=True),
-        Column("Cost", 110, right=True),
+        Column("Cost", 130, right=True),
     )
     items = [_prompt(view, one) for one in seen.prompts]
     rows_view(items, columns, key="prompts", label="Prompts by their pattern", on_open=select)
@@ -136,11 +138,11 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
     if by_tokens:
         st.caption("No call is known to have cost money; these took the most tokens.")
     columns = (
-        Column("Call", 170),
+        Column("Call", 140),
         Column("Model"),
-        Column("Tokens", 150, right=True),
-        Column("Cost", 110, right=True),
-        Column("Share", 60, right=True),
+        Column("Tokens", 124, right=True),
+        Column("Cost", 90, right=True),
+        Column("Share", 56, right=True),
     )
     items = [_call(view, span, seen.total, by_tokens) for span in seen.dearest]
     rows_view(items, columns, key="dearest", label="The calls that cost most", on_open=select)
@@ -164,18 +166,19 @@ def _call(view: RunView, span: SpanRow, total: Spend, by_tokens: bool) -> Item:
 def _limits(view: RunView, seen: Overview) -> None:
     st.markdown("##### What hit a limit")
     if not view.live:
-        plain.text(stopped(view.summary))
-    with st.container(horizontal=True, gap="medium", key="limit-bars"):
+        ended = view.summary.stop_reason in _LIMITS or view.summary.forced
+        plain.text(stopped(view.summary) if ended else "No limit ended the run.")
+    with st.container(horizontal=True, gap="small", key="limit-bars"):
         for limit in seen.limits:
             if limit.share is not None:
                 _bar(limit)
     free = [limit for limit in seen.limits if limit.limit is None]
     if free:
-        used = ", ".join(f"{limit.name} {limit.words.removesuffix(', no limit')}" for limit in free)
+        used = ", ".join(map(_used, free))
         st.caption(_escaped(f"Without a limit{', so far' if view.live else ''}: {used}."))
     for name, (what, kind) in _EVENTS.items():
         if spans := seen.events.get(name):
-            _event(view, f"{counted(len(spans), kind)}: {what}", spans[0])
+            _event(view, name, f"{counted(len(spans), kind)}: {what}", spans[0])
     if not seen.events:
         plain.text("No call was refused, timed out or cut off, and no cell interrupted.")
 
@@ -184,9 +187,19 @@ def _bar(limit: Limit) -> None:
     """How much of a limit was used, as a bar and in words."""
     state = "over the limit" if limit.over else "reached" if limit.share and limit.share >= 1 else ""
     share = _percent(limit.share or 0.0)
-    with st.container(width=190):
+    with st.container(width=165):
         words = f"{limit.name}: {limit.words} ({state or share})"
         st.progress(min(limit.share or 0.0, 1.0), text=_escaped(words))
+
+
+def _used(limit: Limit) -> str:
+    """`6,720 tokens`, `$0.0861`, `12.3 s`."""
+    if limit.name == "seconds" and limit.spent is not None:
+        return duration(float(limit.spent))
+    if limit.name == "depth":
+        return f"{limit.spent} levels of child runs"
+    used = limit.words.removesuffix(", no limit")
+    return used if limit.name == "dollars" else f"{used} {limit.name}"
 
 
 def _escaped(words: str) -> str:
@@ -194,12 +207,12 @@ def _escaped(words: str) -> str:
     return words.replace("$", "\\$")
 
 
-def _event(view: RunView, words: str, first: str) -> None:
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+def _event(view: RunView, name: str, words: str, first: str) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"limit-{name}"):
         with st.container(width="content"):
             plain.text(words)
         page, query = run_link(view.run_id, first)
-        st.page_link(page, label=f"the first: {place(view, first)}", query_params=query)
+        st.page_link(page, label=f":blue[the first: {place(view, first)}]", query_params=query)
 
 
 def _left_out(number: int, one: str, which: str) -> None:

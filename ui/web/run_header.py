@@ -35,11 +35,27 @@ _CHIP_COLOURS: Final[dict[str, Colour]] = {
     "cut off": "orange",
     SUSPECT: "orange",
 }
+#: Links of these blocks look like links, not like entries of a menu, one of which is open.
+_STYLE: Final = """
+<style>
+.st-key-run-chips a, [class*="st-key-finding-"] a, [class*="st-key-limit-"] a {
+  background: none; padding: 0 0.15rem; min-height: 1.5rem;
+}
+[class*="st-key-finding-"] a p, [class*="st-key-limit-"] a p {
+  font-weight: 400; font-size: 0.9rem;
+}
+.st-key-run-chips a p { font-weight: 400; }
+.st-key-run-chips a:hover, [class*="st-key-finding-"] a:hover, [class*="st-key-limit-"] a:hover {
+  text-decoration: underline;
+}
+</style>
+"""
 DEMO: Final = "No language model was involved: the demo model answers by fixed rules."
 
 
 def header(record: Record) -> None:
     """The head of a run, ended or not."""
+    st.html(_STYLE)
     view = record.view
     run, remarked = view.summary, remarks(view)
     word = status_word(run)
@@ -60,6 +76,7 @@ def header(record: Record) -> None:
         with st.container(horizontal=True, gap="small", vertical_alignment="center", key="run-chips"):
             _chips(record)
             if not view.live:
+                st.caption("Your verdict", width="content")
                 verdict(record.home, run.run_id, key="run-said")
 
 
