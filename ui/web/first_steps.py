@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
 from typing import Final
 
 import streamlit as st
@@ -17,7 +17,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from traces.reading import RunView, SpanRow, load_run
-from ui.figures import counted, tokens
+from ui.figures import counted
 from ui.web import plain
 from ui.web.notices import problem
 from ui.web.samples import example_note
@@ -40,11 +40,10 @@ def invitation(home: Home) -> None:
     """Offer the guide while the home has no runs but the examples, and nobody has declined it."""
     if not _is_new(home):
         return
-    with st.container(border=True, key="first-steps"):
+    with st.container(border=True, key="first-steps", horizontal=True, vertical_alignment="center"):
         st.markdown("**New here?** See in a minute what a run is, on a recorded one whose answer is wrong.")
-        with st.container(horizontal=True):
-            st.button("Show me", key="first-steps-show", type="primary", on_click=_begin)
-            st.button("Not now", key="first-steps-close", type="tertiary", on_click=_decline, args=(home,))
+        st.button("Show me", key="first-steps-show", type="primary", on_click=_begin)
+        st.button("Not now", key="first-steps-close", type="tertiary", on_click=_decline, args=(home,))
     if st.session_state.pop("first-steps-begun", False):
         st.switch_page("pages/run.py", query_params={"run": BROKEN, "guide": "1"})
 
@@ -83,14 +82,14 @@ def guide(view: RunView) -> None:
     if not any(name in st.query_params for name in _ADDRESS):
         _turn_to(view, number)
     step = _STEPS[number - 1]
-    with st.container(border=True, key="guide"):
-        st.markdown(f"**{step.title}** ({number} of {len(_STEPS)})")
+    with st.container(border=True, key="guide", gap="xsmall"):
+        _ways(view, number, step.title)
         plain.text(step.words(view))
-        _ways(view, number)
 
 
-def _ways(view: RunView, number: int) -> None:
+def _ways(view: RunView, number: int, title: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{title}** ({number} of {len(_STEPS)})", width="stretch")
         if number < len(_STEPS):
             st.button("Next", key="guide-next", type="primary", on_click=_turn_to, args=(view, number + 1))
         else:
@@ -183,7 +182,7 @@ def _cost(view: RunView) -> str:
     summary = view.summary
     price = "nothing: the demo model answers by fixed rules" if summary.demo else "what is said above"
     return (
-        f"All calls together took {tokens(summary.tokens)} tokens and cost {price}. For a language model "
+        f"All calls together took {summary.tokens['total']:,} tokens and cost {price}. For a language model "
         "this overview says what each part cost, which calls were the dearest, and what came near a limit. "
         "Models and keys are entered under Settings; the samples on the Ask page work without."
     )
@@ -199,15 +198,18 @@ class _Right:
 
 def _right() -> _Right | None:
     """None when a person deleted that example."""
-    return _looked_up(str(Home.resolve().root))
-
-
-@st.cache_data(ttl=60, max_entries=4, show_spinner=False)
-def _looked_up(root: str) -> _Right | None:
-    try:
-        view = load_run(Home(Path(root)), _RIGHT)
-    except RLMScopeError:
+    home = Home.resolve()
+    if not home.spool_file(_RIGHT).exists():
         return None
+    with suppress(RLMScopeError):
+        return _looked_up(home)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _looked_up(home: Home) -> _Right:
+    """Looked up once: the page runs again at every click, and a recorded example stays as it is."""
+    view = load_run(home, _RIGHT)
     calls = (span for span in view.spans if span.kind == "sub_call" and span.call_index is not None)
     return _Right(view.summary.answer, {call.call_index or 0: call.preview for call in calls})
 

@@ -18,7 +18,6 @@ RIGHT = "20260105T090000-0000e001"
 
 @pytest.fixture(autouse=True)
 def _home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    first_steps._looked_up.clear()
     install_examples(use(home, monkeypatch))
 
 
