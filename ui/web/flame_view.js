@@ -155,7 +155,7 @@ class Flame {
   /* How thick lanes are: all in sight if they can be. */
   measure() {
     if (!this.rows) return;
-    const room = Math.max(240, window.innerHeight - 320);
+    const room = Math.max(240, window.innerHeight - (this.wanted.short ? 560 : 320));
     this.thick = Math.min(LANE, Math.max(THIN, Math.floor(room / Math.max(this.lanes, 1))));
     const height = AXIS + this.lanes * this.thick + 4;
     this.space.style.height = `${height}px`;
@@ -182,25 +182,28 @@ class Flame {
     this.drawAxis(paint, wide, colour("background"), colour("text"), colour("border"));
   }
 
+  /* What did not go well is painted last: over ten thousand that did, it is seen. */
   drawBars(paint, wide, high, ink) {
-    const { start, width, span, label, tone, look } = this.rows;
-    const { from, to, selected, active } = this.kept;
-    const perPart = wide / (to - from);
-    const painted = new Map(); // by lane: up to where, so that ten thousand bars on one spot are painted once
-    for (let row = 0; row < start.length; row++) {
-      if (span[row] === null) continue;
-      const y = this.y(row);
-      const x = (start[row] - from) * perPart;
-      const long = Math.max(width[row] * perPart, 2);
-      if (y + this.thick < AXIS || y > high || x > wide || x + long < 0) continue;
-      const strong = tone[row] !== "ok";
-      const chosen = this.rows.key[row] === selected || this.rows.key[row] === active;
-      const spot = this.lane[row] * 4 + (strong ? 1 : 0);
-      if (!chosen && x + long < (painted.get(spot) ?? -1) + 1) continue;
-      painted.set(spot, x + long);
-      this.drawBar(paint, row, Math.max(x, 0), y, Math.min(x + long, wide) - Math.max(x, 0), look[row]);
-      if (this.thick >= LETTERED && long > 30) this.letter(paint, label[row], x, y, long, wide, ink);
+    const { span, tone } = this.rows;
+    for (const strong of [false, true]) {
+      const painted = new Map(); // by lane: up to where, so that what falls on one spot is painted once
+      for (let row = 0; row < tone.length; row++)
+        if (span[row] !== null && (tone[row] !== "ok") === strong) this.drawRow(paint, row, wide, high, ink, painted);
     }
+  }
+
+  drawRow(paint, row, wide, high, ink, painted) {
+    const { from, to, selected, active } = this.kept;
+    const { start, width, key, label, look } = this.rows;
+    const perPart = wide / (to - from);
+    const [x, y, long] = [(start[row] - from) * perPart, this.y(row), Math.max(width[row] * perPart, 2)];
+    if (y + this.thick < AXIS || y > high || x > wide || x + long < 0) return;
+    const lane = this.lane[row];
+    const marked = key[row] === selected || key[row] === active;
+    if (!marked && x + long < (painted.get(lane) ?? -1) + 1) return;
+    painted.set(lane, x + long);
+    this.drawBar(paint, row, Math.max(x, 0), y, Math.min(x + long, wide) - Math.max(x, 0), look[row]);
+    if (this.thick >= LETTERED && long > 30) this.letter(paint, label[row], x, y, long, wide, ink);
   }
 
   drawBar(paint, row, x, y, long, look) {
@@ -211,7 +214,7 @@ class Flame {
     paint.fillStyle = colour;
     paint.globalAlpha = look === "parent" ? 0.1 : this.thick >= LETTERED ? 0.28 : 0.75;
     paint.fillRect(x, y, long - gap, high);
-    paint.globalAlpha = look === "parent" ? 0.3 : 1;
+    paint.globalAlpha = look === "parent" ? 0.3 : long > 8 || this.rows.tone[row] !== "ok" ? 1 : 0.45;
     paint.fillRect(x, y, Math.min(2, long), high);
     paint.globalAlpha = 1;
     const key = this.rows.key[row];

@@ -1,7 +1,7 @@
 """Which spans of a run its tree shows, and in what order: chosen in fields, kept in the address.
 
-Keys of the address: `status`, `role`, `depth`, `phase` and `model` (as often as wanted, any of them fits), `over`
-(dollars), `sort`. `status` takes outcomes, "suspect", and the kinds of what speaks against a suspect.
+Keys of the address: `status`, `role`, `depth`, `phase` and `model` (as often as wanted, any of them fits),
+`over` (dollars), `sort`. `status` takes outcomes, "suspect", and kinds of what speaks against a suspect.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ui.web.tree_rows import ORDERS, Shape, TreeRows, tree_rows
 _TITLES: Final = {"status": "Status", "role": "Role", "depth": "Depth", "phase": "Phase", "model": "Model"}
 _STATUSES: Final = (*OUTCOMES, SUSPECT, *(kind for kind in WEIGHTS if kind not in OUTCOMES))
 _ORDER_TITLES: Final = {
-    "order": "as recorded",
-    "cost": "dearest first",
-    "time": "slowest first",
-    "suspicion": "most suspicious first",
+    "order": "Fan-outs as recorded",
+    "cost": "Fan-outs: dearest first",
+    "time": "Fan-outs: slowest first",
+    "suspicion": "Fan-outs: suspects first",
 }
 _ORDER_HELP: Final = "The order of the calls inside a fan-out. As recorded, what went wrong comes first."
 _OVER_HELP: Final = "Only calls that are known to have cost more than this many dollars."
@@ -96,14 +96,14 @@ def order_field() -> None:
     """The field for the order of the calls inside a fan-out."""
     _keep("run-order", _order(quiet=True))
     st.selectbox(
-        "Fan-outs",
+        "Order of fan-outs",
         ORDERS,
         format_func=_ORDER_TITLES.__getitem__,
         key="run-order",
         help=_ORDER_HELP,
         on_change=_order_chosen,
         label_visibility="collapsed",
-        width=190,
+        width=215,
     )
 
 

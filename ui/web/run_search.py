@@ -92,13 +92,18 @@ def ways(found: Found, span: SpanRow, select: Select) -> None:
     """How many hits there are, and the buttons to the next and the previous one."""
     order = [each.seq for each, _ in found]
     before, after = bisect_left(order, span.seq), bisect_right(order, span.seq)
-    at = f"{before + 1:,} of " if after > before else ""
+    spans = counted(len(found), "span")
+    at = (
+        f"{before + 1:,} of {spans} that hold it"
+        if after > before
+        else f"{spans} {'holds' if len(found) == 1 else 'hold'} it"
+    )
     places = sum(len(names) for _, names in found)
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="run-hits"):
         if not found:
             st.text("No span holds that.")
             return
-        st.text(f"{at}{counted(len(found), 'span')} hold it, in {counted(places, 'place')}")
+        st.text(f"{at}, in {counted(places, 'place')}")
         previous = found[before - 1][0].span_id
         following = found[after % len(found)][0].span_id
         st.button("Previous hit", key="run-hit-previous", shortcut="p", on_click=select, args=(previous,))

@@ -1,6 +1,7 @@
 /* The recursion tree: draws the rows that `ui/web/tree_rows.py` has decided on. */
 
 const ROW = 26; // pixels, as in the style sheet
+const SHORT = 40; // characters of a fan-out's label, indented, that leave room for its tokens
 const SPARE = 8; // rows drawn above and below what is in sight
 
 export default (component) => mount(Tree, component);
@@ -57,6 +58,7 @@ class Tree {
   update(data) {
     this.wanted = data;
     this.total.textContent = data.title;
+    this.element.classList.toggle("short", data.short);
     this.follow();
   }
 
@@ -133,7 +135,7 @@ class Tree {
 
   drawRow(row, index) {
     const cell = (name) => this.rows[name][row];
-    const element = node("div", ["row", cell("look"), cell("key") === this.kept.active ? "active" : ""].join(" "));
+    const element = node("div", this.classes(row));
     element.id = `row-${row}`;
     element.style.top = `${index * ROW}px`;
     element.title = [cell("label"), cell("note")].filter(Boolean).join(" · ");
@@ -168,6 +170,12 @@ class Tree {
       line,
     );
     return element;
+  }
+
+  classes(row) {
+    const { look, label, key } = this.rows;
+    const long = look[row] === "fan" && label[row].length + this.rows.level[row] * 2 > SHORT;
+    return ["row", look[row], long ? "long" : "", key[row] === this.kept.active ? "active" : ""].join(" ");
   }
 
   onClick(event) {

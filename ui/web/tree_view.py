@@ -67,22 +67,35 @@ def _known(view: str, selected: str) -> _Known:
 
 
 def tree(
-    rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None], title: str | None = None
+    rows: TreeRows,
+    *,
+    run_id: str,
+    selected: str,
+    on_select: Callable[[str], None],
+    title: str | None = None,
+    short: bool = False,
 ) -> None:
     """Draw the tree with one span chosen. `on_select` is called with the id of a span chosen in it.
 
-    `title` says how many spans there are; it is worked out from the rows when it is not given.
+    `title` says how many spans there are; it is worked out from the rows when it is not given. `short`: there
+    is something else above that should stay in sight.
     """
     with st.container(gap=None):
-        _draw(_tree, f"tree-{run_id}", rows, run_id, selected, on_select, title)
+        _draw(_tree, f"tree-{run_id}", rows, run_id, selected, on_select, title, short)
 
 
 def flame(
-    rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None], title: str | None = None
+    rows: TreeRows,
+    *,
+    run_id: str,
+    selected: str,
+    on_select: Callable[[str], None],
+    title: str | None = None,
+    short: bool = False,
 ) -> None:
     """The same rows as bars on the time line of the run, calls at the same time side by side."""
     with st.container(gap=None):
-        _draw(_flame, f"flame-{run_id}", rows, run_id, selected, on_select, title)
+        _draw(_flame, f"flame-{run_id}", rows, run_id, selected, on_select, title, short)
 
 
 def _draw(
@@ -93,6 +106,7 @@ def _draw(
     selected: str,
     on_select: Callable[[str], None],
     title: str | None,
+    short: bool,
 ) -> None:
     known = _known(key, selected)
     pieces = rows.chunks
@@ -112,6 +126,7 @@ def _draw(
             "key": rows.key_of(known.told),
             "token": known.times,
             "seconds": rows.seconds,
+            "short": short,
         },
         on_selected_change=chosen,
     )
@@ -120,7 +135,13 @@ def _draw(
 
 
 def table(
-    rows: TreeRows, *, run_id: str, selected: str, on_select: Callable[[str], None], title: str | None = None
+    rows: TreeRows,
+    *,
+    run_id: str,
+    selected: str,
+    on_select: Callable[[str], None],
+    title: str | None = None,
+    short: bool = False,
 ) -> None:
     """The same rows, all of them, as a table that can be searched, sorted and read aloud."""
     known = _known(f"table-{run_id}", selected)
@@ -136,7 +157,7 @@ def table(
     st.dataframe(
         _frame(rows),
         hide_index=True,
-        height=640,
+        height=400 if short else 640,
         placeholder="",
         alt="Spans of the run",
         column_config={name: st.column_config.TextColumn(alignment="right") for name in _FIGURES},
