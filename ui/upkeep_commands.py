@@ -52,16 +52,10 @@ class Age(click.ParamType[float]):
 def delete(state: State, run: tuple[str, ...], yes: bool) -> None:
     """Delete runs for good: their record goes, and no rebuild brings it back."""
     from traces.reading import list_runs, resolve_run
-    from traces.upkeep import delete_runs, is_example, spool_bytes
+    from traces.upkeep import delete_runs, spool_bytes
 
     home = state.home
     wanted = list(dict.fromkeys(resolve_run(home, ref, warn=say) for ref in run))
-    for run_id in wanted:
-        if is_example(home, run_id):
-            raise InputError(
-                f"The run {run_id} is an example that came with the program; the Runs page of the app can "
-                "delete it, this command does not."
-            )
     taken = sum(spool_bytes(home, run_id) for run_id in wanted)
     if not yes:
         known = {summary.run_id: summary for summary in list_runs(home, warn=say)}
@@ -142,13 +136,14 @@ def _plan_words(home: Home, plan: Plan, *, asked: bool) -> Iterator[str]:
 
 
 def _listed(home: Home, runs: Sequence[RunSummary]) -> list[str]:
-    from traces.upkeep import spool_bytes
+    from traces.upkeep import is_example, spool_bytes
 
     lines = []
     for run in runs[:_SHOWN]:
         day = f"{datetime.fromtimestamp(run.started_ns / 1e9, UTC):%Y-%m-%d}"
+        note = "  (an example)" if is_example(home, run.run_id) else ""
         question = line(run.question or "(the question is not recorded)")[:60]
-        lines.append(f"  {run.run_id}  {day}  {size(spool_bytes(home, run.run_id)):>9}  {question}")
+        lines.append(f"  {run.run_id}  {day}  {size(spool_bytes(home, run.run_id)):>9}  {question}{note}")
     if len(runs) > _SHOWN:
         lines.append(f"  and {len(runs) - _SHOWN:,} more")
     return lines

@@ -11,6 +11,7 @@ import pytest
 from tests.traces.records import RUN, header, record_run, recording, write_spool
 from traces.home import Home
 from traces.reading import list_runs
+from ui.web.samples import install_examples
 
 Call = Callable[..., Any]
 
@@ -30,13 +31,11 @@ def test_delete_takes_prefixes_and_last_and_says_what_went(home: Home, call: Cal
     assert list_runs(home) == [] and not home.spool_file(RUN).exists()
 
 
-def test_delete_of_several_runs_refuses_all_when_one_is_an_example(
-    home: Home, call: Call, example: str
-) -> None:
-    record_run(home)
-    done = call("delete", RUN, example, "--yes")
-    assert done.code == 2 and "is an example" in done.error
-    assert len(list_runs(home)) == 2
+def test_an_example_is_deleted_like_any_run_and_stays_away(home: Home, call: Call) -> None:
+    gone, *left = install_examples(home)
+    assert call("delete", gone, "--yes", "--json").json["deleted"] == [gone]
+    assert install_examples(home) == ()
+    assert sorted(run.run_id for run in list_runs(home)) == sorted(left)
 
 
 def test_delete_refuses_a_running_run(home: Home, call: Call) -> None:
