@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import click
 
@@ -18,17 +19,27 @@ from ui.visible import line
     metavar="N",
     help="Port of 127.0.0.1, 0 for any free one [default: 8501, or the next free one].",
 )
+@click.option(
+    "--folder",
+    "folders",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="Let the path fields read only what lies below; may be repeated [default: anything].",
+)
 @shared_options
 @click.pass_obj
-def app(state: State, /, port: int | None) -> int:
+def app(state: State, /, port: int | None, folders: tuple[Path, ...]) -> int:
     """Start the app: ask questions, watch runs, open their trees in the browser.
 
     Prints the address, opens no browser, and serves until Ctrl-C; only programs on this machine can reach it.
     Runs that it started go on without it. With --json the address is one document: url, port, pid.
     """
     home = state.home
+    from ui.web.folders import allow_only
     from ui.web.server import bind, serve
 
+    allow_only(folders, os.environ)
     listener = bind(port)
     _install_examples(state)
 

@@ -20,6 +20,7 @@ from rlm_core.corpus import Progress
 from rlm_core.errors import InputError, RecordError
 from traces.home import is_run_id, new_run_id
 from traces.locks import FileLock, is_held
+from ui.web.folders import check_allowed
 from ui.web.processes import start_process
 
 if TYPE_CHECKING:
@@ -96,8 +97,9 @@ class Files:
 def start(home: Home, what: Addition) -> str:
     """Begin to add documents in a process of their own; returns the ticket to ask about it with.
 
-    Raises RecordError when no process can be started.
+    Raises InputError for a path that this app may not read, RecordError when no process can be started.
     """
+    check_allowed(home, what.paths, os.environ)
     ticket = new_run_id()
     files, lock = Files(home, ticket), FileLock(Files(home, ticket).lock)
     try:
