@@ -30,6 +30,7 @@ SPAN_KEYS: dict[str, Any] = {
     "cell": MAYBE_INT,
     "call_index": MAYBE_INT,
     "phase": MAYBE_TEXT,
+    "phases": list,
     "preview": MAYBE_TEXT,
 }
 RUN_KEYS: dict[str, Any] = {
@@ -216,6 +217,21 @@ def test_span_for_people(call: Callable[..., Any], written: Callable[..., Any]) 
     assert "rlm.kind: sub_call" in call("span", RUN, span_id(call, "sub_call"), "--all").out
     root = call("span", RUN, span_id(call, "root_call")).out
     assert "<user>" in root and "How many?" in root
+
+
+def test_a_parent_says_what_the_calls_below_it_took(
+    call: Callable[..., Any], written: Callable[..., Any]
+) -> None:
+    written(RUN)
+    iteration = span_id(call, "iteration")
+    found = call("span", RUN, iteration, "--json").json
+    assert (found["below"]["calls"], found["below"]["sub_calls"]) == (2, 1)
+    assert (
+        found["below"]["tokens"]["total"]
+        == found["below"]["tokens"]["input"] + found["below"]["tokens"]["output"]
+    )
+    assert call("span", RUN, span_id(call, "sub_call"), "--json").json["below"] is None
+    assert "below: 2 calls (sub-calls: 1 ok) · tokens" in call("span", RUN, iteration).out
 
 
 def test_span_that_is_not_there(call: Callable[..., Any], written: Callable[..., Any]) -> None:
