@@ -32,11 +32,6 @@ class Narrow:
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) not in ((), None) for one in fields(self))
 
-    @property
-    def suspicious(self) -> bool:
-        """Whether it takes knowing the suspects to tell which spans fit."""
-        return any(word not in OUTCOMES for word in self.status)
-
 
 @dataclass(frozen=True, slots=True)
 class Fitting:

@@ -18,8 +18,10 @@ from tests.support.recorded_runs import recording, sub_call, wide_run
 from tests.traces.records import RUN, end, fin, header, start, write_spool
 from traces.home import Home
 from traces.reading import RunView, SpoolRun
+from traces.siblings import Signal
+from traces.suspects import Suspect
 from ui.web import tree_view
-from ui.web.tree_rows import CHUNK, Row, TreeRows, tree_rows
+from ui.web.tree_rows import CHUNK, Row, Shape, TreeRows, tree_rows
 
 
 def seen(home: Home, run_id: str) -> TreeRows:
@@ -165,6 +167,66 @@ def test_rows_keep_their_keys_while_a_run_grows(home: Home) -> None:
             if slot not in (8, 17):  # groups begin, and the first failure sets the good ones apart
                 assert before <= now
             before = now
+
+
+# -- what fits, and in what order
+
+
+def test_what_fits_stands_below_its_parents_and_fan_outs_say_of_how_many(home: Home) -> None:
+    view = SpoolRun(home, wide_run(home, 206, batch=100)).poll()
+    failed = [span.span_id for span in view.spans if span.kind == "sub_call" and span.status == "error"]
+    rows = tree_rows(view, Shape(fits=failed))
+    assert outline(rows) == [
+        "run [1 failed]",
+        "  iteration 0 Decompose [1 failed]",
+        "    cell 0 Decompose [1 failed]",
+        "      1 of 100 x llm_query: 1 error [1 failed]",
+        "        llm_query 17 [error]",
+    ]
+    assert [row.look for row in rows.rows] == ["parent", "parent", "parent", "fan", ""]
+    assert all(row.opened for row in rows.rows[:-1])
+    assert find(rows, "run").tokens == find(tree_rows(view), "run").tokens  # of all that is below it
+
+
+def test_an_attempt_that_fits_is_seen_in_its_call(home: Home) -> None:
+    view = SpoolRun(home, wide_run(home, 206, batch=100)).poll()
+    attempts = [span for span in view.spans if span.kind == "attempt" and span.status == "error"]
+    rows = tree_rows(view, Shape(fits=[span.span_id for span in attempts]))
+    assert all(span.span_id in rows.place for span in attempts)
+    assert [row.label for row in rows.rows[4:]] == ["llm_query 17", "llm_query 73", "attempt"]
+
+
+def test_nothing_that_fits_is_no_row(home: Home) -> None:
+    view = SpoolRun(home, wide_run(home, 60)).poll()
+    assert tree_rows(view, Shape(fits=[])).rows == []
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("cost", [3, 1, 0, 2]), ("time", [2, 3, 0, 1]), ("suspicion", [1, 0, 2, 3]), ("order", [0, 1, 2, 3])],
+)
+def test_the_calls_of_a_fan_out_stand_in_the_order_that_is_asked_for(
+    home: Home, order: str, expected: list[int]
+) -> None:
+    costs, ends = ["0.1", "0.2", None, "0.3"], [20, 15, 70, 60]
+    records = [start("cell", kind="cell"), start("batch", "cell", "batch")]
+    for slot in range(8):
+        records.append(start(f"c{slot}", "batch", t=10, a={sc.CALL_INDEX: slot}))
+    for slot in range(8):
+        cost = costs[slot] if slot < 4 else "0.000001"
+        facts = {sc.COST_USD: cost, sc.COST_STATUS: "priced"} if cost else {sc.COST_STATUS: "unknown"}
+        records.append(end(f"c{slot}", t=ends[slot] if slot < 4 else 11, a=facts))
+    write_spool(home, [header(), *records, end("batch"), end("cell"), fin()])
+    suspects = {"c1": Suspect(0.9, (Signal("value", "A number."),))}
+    rows = tree_rows(SpoolRun(home, RUN).poll(), Shape(order=order, suspects=suspects))
+    slots = [int(row.label.split()[1]) for row in rows.rows if row.label.startswith("llm_query")]
+    assert [slot for slot in slots if slot < 4] == expected
+    assert find(rows, "llm_query 1").note == "suspect: A number."
+
+
+def test_a_lost_span_says_so_once(home: Home) -> None:
+    rows = by_hand(home, [start("cell", kind="cell"), start("call", "cell")])
+    assert [(row.status, row.note) for row in rows.rows] == [("lost", ""), ("lost", "")]
 
 
 # -- figures
@@ -330,7 +392,7 @@ def test_the_table_lists_every_row_with_the_chosen_one_marked(home: Home) -> Non
 
 def test_the_scripts_of_the_view_parse_no_markup() -> None:
     folder = Path(tree_view.__file__).parent
-    for script in folder.glob("tree_*.js"):
+    for script in folder.glob("*.js"):
         text = script.read_text(encoding="utf-8")
         for way in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function("):
             assert way not in text, (script.name, way)
