@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Final
 
 import streamlit as st
 
@@ -13,6 +14,12 @@ from ui.figures import counted, money, tokens
 from ui.visible import line
 from ui.web import plain
 from ui.web.notices import note, said
+
+_NAMED: Final = 5  # models of unknown price
+_HELP: Final = (
+    "A price that you set counts for later calls; what was recorded stays as it was. Under “Other models” "
+    "these calls can be priced again, with the same model too."
+)
 
 
 def figures(totals: Totals, chosen: Chosen) -> None:
@@ -72,18 +79,13 @@ def remarks(home: Home, totals: Totals) -> None:
     if not totals.unknown:
         return
     calls = sum(count for _, count in totals.unknown)
-    said(
-        "Unknown",
-        "orange",
-        f"The cost of {counted(calls, 'call')} is unknown: a price or the usage is missing.",
-    )
+    said("Unknown", "orange", f"The cost of {counted(calls, 'call')} is unknown, and not in these figures.")
     prices = price_table(home)
     with st.container(key="spend-unknown", gap="xsmall"):
-        for model, count in totals.unknown:
+        for model, count in totals.unknown[:_NAMED]:
             why = "no usage was reported" if model and prices.rows(model) else "no price is known"
             plain.text(f"{line(model) if model else 'model not recorded'}: {counted(count, 'call')}, {why}")
-        st.text(
-            "A price that you set counts for later calls; what was recorded stays as it was. "
-            "Under “Other models” these calls can be priced again, with the same model too."
-        )
-        st.page_link("pages/settings.py", label="Set a price in Settings")
+        if len(totals.unknown) > _NAMED:
+            st.text(f"and {counted(len(totals.unknown) - _NAMED, 'more model')}; the table by model has all")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.page_link("pages/settings.py", label="Set a price in Settings", help=_HELP)

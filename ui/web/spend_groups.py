@@ -11,7 +11,7 @@ import streamlit as st
 from rlm_core.errors import InputError
 from traces.cost import KEYS, check_keys
 from traces.home import Home
-from ui.figures import money, spent
+from ui.figures import money
 from ui.visible import line
 from ui.web import charts
 from ui.web.csv_file import csv_button
@@ -22,7 +22,8 @@ from ui.web.spend_scope import corpus_names, corpus_words
 
 DEFAULT: Final = ("role", "model")
 _FIGURES: Final = ("Cost", "Share", "Calls", "Tokens in", "Tokens out", "p50", "p95", "Most")
-_WIDTHS: Final = {"Cost": 110, "Share": 60, "Calls": 70, "Tokens in": 90, "Tokens out": 90}
+_WIDTHS: Final = {"Cost": 95, "Share": 60, "Calls": 60, "Tokens in": 85, "Tokens out": 75}
+_KEY_WIDTHS: Final = {"role": 60, "model": 150, "corpus": 150, "day": 90}
 _JSON: Final = (
     "cost_usd",
     "known_usd",
@@ -99,7 +100,7 @@ def show(home: Home, asked: Question) -> None:
     if not rows:
         st.text("No model was asked.")
         return
-    left, right = st.columns([13, 8], gap="medium")
+    left, right = st.columns([19, 8], gap="medium")
     with left:
         table(rows, keys, names, known=Decimal(report["known_usd"]), key="spend-groups")
         csv_button(
@@ -131,8 +132,8 @@ def table(
                 for at, row in enumerate(shown)
             ],
             [
-                *(Column(one, 150 if one in ("model", "corpus") else 80, sortable=True) for one in keys),
-                *(Column(one, _WIDTHS.get(one, 80), right=True, sortable=one in _ORDERS) for one in _FIGURES),
+                *(Column(one, _KEY_WIDTHS.get(one, 75), sortable=True) for one in keys),
+                *(Column(one, _WIDTHS.get(one, 82), right=True, sortable=one in _ORDERS) for one in _FIGURES),
             ],
             key=key,
             label="Spend by " + ", ".join(keys),
@@ -168,13 +169,22 @@ def place(row: Mapping[str, Any], key: str, names: dict[str, str]) -> str:
 def _cells(row: Mapping[str, Any], known: Decimal) -> list[Cell]:
     own = Decimal(row["known_usd"])
     return [
-        spent(row["cost_usd"], row["cost_status"], row["known_usd"]),
+        least(row["cost_usd"], row["cost_status"], row["known_usd"]),
         f"{float(own / known):.1%}" if known else "—",
         f"{row['calls']:,}",
         f"{row['tokens']['input']:,}",
         f"{row['tokens']['output']:,}",
         *("—" if row[name] is None else money(row[name], None) for name in ("p50_usd", "p95_usd", "max_usd")),
     ]
+
+
+def least(usd: str | None, status: str | None, known: str) -> str:
+    """A cost, or what is known to be the least of it, in few words.
+
+    >>> least(None, "partial", "0.01"), least(None, "unknown", "0"), least("0.02", "priced", "0.02")
+    ('at least $0.01', 'unknown', '$0.02')
+    """
+    return money(known, "partial") if usd is None and Decimal(known) else money(usd, status)
 
 
 def flat(row: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:

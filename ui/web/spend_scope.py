@@ -25,6 +25,7 @@ _FIRST_DAY: Final = date(1970, 1, 1)
 _LAST_DAY: Final = date(2199, 12, 31)
 _KEYS: Final = ("run", "corpus", "from", "to", "demo")
 _NAME_COLUMNS: Final = 40
+_ANY: Final = ""  # no id of a corpus
 
 
 def scope_of_address(home: Home, runs: Sequence[RunSummary]) -> Scope:
@@ -83,7 +84,7 @@ def fields(home: Home, runs: Sequence[RunSummary], scope: Scope) -> None:
     """The fields of the scope."""
     names = corpus_names(home)
     stands = {
-        "spend-corpus": scope.corpus,
+        "spend-corpus": scope.corpus or _ANY,
         "spend-from": scope.first,
         "spend-to": scope.last,
         "spend-demo": scope.demo,
@@ -93,8 +94,8 @@ def fields(home: Home, runs: Sequence[RunSummary], scope: Scope) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.selectbox(
             "Corpus",
-            [None, *corpora_of(runs)],
-            format_func=lambda corpus: "any" if corpus is None else corpus_words(corpus, names),
+            [_ANY, *corpora_of(runs)],
+            format_func=lambda corpus: "any" if corpus == _ANY else corpus_words(corpus, names),
             key="spend-corpus",
             on_change=_write,
             args=("corpus", "spend-corpus"),
@@ -120,7 +121,7 @@ def fields(home: Home, runs: Sequence[RunSummary], scope: Scope) -> None:
 
 def _write(name: str, key: str) -> None:
     value = st.session_state[key]
-    if value is None or value is False:
+    if value in (None, False, _ANY):
         st.query_params.pop(name, None)
     else:
         st.query_params[name] = "1" if value is True else str(value)

@@ -13,7 +13,7 @@ from traces.home import Home
 from traces.prices import overrides
 from traces.rows import RunSummary
 from traces.what_if import ROLES, check_models
-from ui.figures import counted, money, spent
+from ui.figures import counted, money
 from ui.visible import line
 from ui.web import charts
 from ui.web.csv_file import csv_button
@@ -21,7 +21,7 @@ from ui.web.listing import paged
 from ui.web.notices import note, problem, said
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.spend_data import Question, other_models
-from ui.web.spend_groups import choose_keys, keys_of_address, place
+from ui.web.spend_groups import choose_keys, keys_of_address, least, place
 from ui.web.spend_scope import corpus_names
 
 _CSV: Final = (
@@ -101,18 +101,14 @@ def _outcome(home: Home, asked: Question, models: Mapping[str, str]) -> None:
 def _totals(report: Mapping[str, Any]) -> None:
     difference = report["difference_usd"]
     shown = (
-        ("As recorded", _amount(report["recorded_usd"], report["recorded_known_usd"])),
-        ("With these models", _amount(report["total_usd"], report["known_usd"])),
+        ("As recorded", least(report["recorded_usd"], None, report["recorded_known_usd"])),
+        ("With these models", least(report["total_usd"], None, report["known_usd"])),
         ("Difference", _signed(difference)),
     )
     with st.container(key="spend-as-totals"):
         for column, (label, value) in zip(st.columns(4, gap="small"), shown, strict=False):
             with column.container(border=True, gap=None):
                 st.metric(label, value)
-
-
-def _amount(usd: str | None, known: str) -> str:
-    return money(usd, None) if usd is not None else f"≥ {money(known, None)}" if Decimal(known) else "unknown"
 
 
 def _signed(usd: str | None) -> str:
@@ -149,8 +145,8 @@ def _table(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], names: dict[s
                 str(at),
                 [
                     *(place(row, key, names) for key in keys),
-                    spent(row["recorded_usd"], None, row["recorded_known_usd"]),
-                    spent(row["cost_usd"], row["cost_status"], row["known_usd"]),
+                    least(row["recorded_usd"], None, row["recorded_known_usd"]),
+                    least(row["cost_usd"], row["cost_status"], row["known_usd"]),
                     _signed(row["difference_usd"]),
                     f"{row['calls']:,}",
                 ],
