@@ -22,7 +22,8 @@ _PATIENCE: Final = 0.5  # seconds to wait for a store in use: a run need not wai
 _PAST: Final = f"""
     SELECT corpus_id = $corpus, cost_usd::VARCHAR, (tok_input + tok_output)::BIGINT, sub_calls, seconds
     FROM run
-    WHERE status = 'ok' AND root_model = $root AND sub_model = $sub AND demo = $demo
+    WHERE status = 'ok' AND coalesce(stop_reason, 'final') = 'final'
+      AND root_model = $root AND sub_model = $sub AND demo = $demo
       AND (corpus_id = $corpus
            OR TRY_CAST(json_extract_string(facts, '$."{sc.CORPUS_CHARS}"') AS BIGINT)
               BETWEEN $chars / {SIMILAR} AND $chars * {SIMILAR})
@@ -63,7 +64,8 @@ class Estimate:
 
 
 def estimate(home: Home, plan: Plan) -> Estimate | None:
-    """The estimate of a run; None when no finished run in the store is comparable.
+    """The estimate of a run; None when no finished run in the store is comparable. One that a limit stopped
+    has not finished, whatever answer was forced from it.
 
     Runs over the same corpus are asked first; only without any, those over one of similar size. A demo run is
     compared with demo runs only. Raises RecordError when the store cannot be read now.

@@ -51,7 +51,7 @@ class History:
                 call.end(
                     "ok", {sc.USAGE_INPUT: 90, sc.USAGE_OUTPUT: 10, sc.COST_USD: cost, sc.COST_STATUS: status}
                 )
-            run.end()
+            run.end("ok", {sc.STOP_REASON: other.pop("stopped", "final")})
             made.close(other.pop("status", "ok"))
 
     def taken_in(self) -> Home:
@@ -92,6 +92,7 @@ def test_without_history_there_is_nothing(history: History) -> None:
     assert estimate(history.home, PLAN) is None, "no store yet"
     history.add("0.1", corpus="other", chars=5000)
     history.add("0.1", status="error")
+    history.add("0.1", stopped="budget")
     history.add("0.1", facts={sc.SUB_MODEL: "openai/other"})
     history.add("0.1", facts={sc.ROOT_MODEL: "openai/other"})
     assert estimate(history.taken_in(), PLAN) is None

@@ -7,23 +7,80 @@ from typing import Final
 import streamlit as st
 
 from rlm_core.corpus import Corpus
+from rlm_core.errors import CorpusError
 from traces.home import Home
-from ui.corpora import problems, shown_path
+from ui.corpora import kind, parts, problems, shown_path
 from ui.figures import counted
 from ui.web import plain
-from ui.web.notices import said
+from ui.web.places import document_link, href
+from ui.web.rows_view import Column, Item, rows_view
 
 _PROBLEMS_HEIGHT: Final = 150  # pixels
-_NAMES_SHOWN: Final = 6
+_PREVIEWED: Final = 3  # documents
+_LINE_CHARS: Final = 120  # of a document's beginning
+_READ_CHARS: Final = 400  # in which the first line with text is looked for
 _PROBLEMS_SHOWN: Final = 200  # the page of the corpus has them all
+_KEPT_SECONDS: Final = 20.0
+_COLUMNS: Final = (
+    Column("Document", 130),
+    Column("Kind", 70),
+    Column("Characters", 80, right=True),
+    Column("Begins with"),
+)
 
 
 def card(home: Home, corpus: Corpus) -> None:
-    """Count, size and first names, and one line for each file that could not be read as it should."""
-    names = [document.name for document in corpus.documents[:_NAMES_SHOWN]]
-    more = "" if len(names) == len(corpus.documents) else ", …"
-    size = f"{counted(len(corpus.documents), 'document')}, {corpus.chars:,} characters"
-    said(size, "green", ", ".join(names) + more)
+    """Count and size, the first documents with their beginnings, and one line for each file that could not be
+    read as it should."""
+    st.badge(f"{counted(len(corpus.documents), 'document')}, {corpus.chars:,} characters", color="green")
+    _problems(home, corpus)
+    _preview(corpus)
+    more = len(corpus.documents) - _PREVIEWED
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if more > 0:
+            st.caption(f"and {counted(more, 'more document')}", width="content")
+        st.page_link(
+            "pages/corpora.py",
+            label="Open the corpus",
+            icon=":material/folder_open:",
+            query_params={"corpus": corpus.corpus_id},
+        )
+
+
+def _preview(corpus: Corpus) -> None:
+    begins = _beginnings(corpus, str(corpus.folder))
+    items = [
+        Item(
+            str(document.number),
+            (
+                document.name,
+                ", ".join(filter(None, (kind(document), parts(document)))),
+                f"{document.chars:,}",
+                begin,
+            ),
+            href(document_link(corpus.corpus_id, document.number)),
+        )
+        for document, begin in zip(corpus.documents, begins, strict=False)
+    ]
+    rows_view(items, _COLUMNS, key="corpus-preview", label="The first documents")
+
+
+@st.cache_data(max_entries=50, ttl=_KEPT_SECONDS, show_spinner=False)
+def _beginnings(_corpus: Corpus, folder: str) -> list[str]:
+    """The first line with text of each of the first documents; kept by the folder of the corpus."""
+    found = []
+    for document in _corpus.documents[:_PREVIEWED]:
+        try:
+            text = _corpus.text(document.number, 0, min(document.chars, _READ_CHARS))
+        except CorpusError as error:
+            found.append(f"({error})")
+            continue
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        found.append(first if len(first) <= _LINE_CHARS else f"{first[:_LINE_CHARS]}…")
+    return found
+
+
+def _problems(home: Home, corpus: Corpus) -> None:
     found = problems(corpus)
     if found:
         lines = [f"{shown_path(home, one['path'])}: {one['message']}" for one in found[:_PROBLEMS_SHOWN]]
@@ -32,9 +89,3 @@ def card(home: Home, corpus: Corpus) -> None:
         st.badge(counted(len(found), "file with a problem", "files with a problem"), color="orange")
         with st.container(height=_PROBLEMS_HEIGHT if len(lines) > 4 else "content", border=False):
             plain.text("\n".join(lines))
-    st.page_link(
-        "pages/corpora.py",
-        label="Open the corpus",
-        icon=":material/folder_open:",
-        query_params={"corpus": corpus.corpus_id},
-    )

@@ -27,7 +27,7 @@ def expected(home: Home, corpus_id: str, chars: int, root: str, sub: str) -> Non
 
     `corpus_id` is "" for a corpus that was not added yet: then only runs over one of similar size tell.
     """
-    with st.container(key="ask-expected", gap="xsmall"):
+    with st.container(border=True, key="ask-expected", gap="xsmall"):
         try:
             plain.text(_past(str(home.root), corpus_id, chars, root, sub))
             plain.text(reading_words(home, chars, sub))

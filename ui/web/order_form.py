@@ -18,8 +18,6 @@ from rlm_core.limits import Limits
 from rlm_core.models import (
     DEMO_ROOT,
     DEMO_SUB,
-    ROOT_VARIABLE,
-    SUB_VARIABLE,
     check_usable,
     default_models,
     is_demo,
@@ -79,10 +77,12 @@ def fill(question: str | None, root: str | None, sub: str | None) -> None:
     """Put the fields on what a run was asked with. To be called before they are shown.
 
     A question that stands in the address goes first: it was typed later. A field shows its text as it is, so
-    a text that hides or reorders any of itself stays out.
+    a text of a record that hides or reorders any of itself stays out.
     """
-    typed = st.query_params.get(QUESTION_KEY)
-    for key, value in ((QUESTION_KEY, typed or question), ("ask-root", root), ("ask-sub", sub)):
+    if typed := st.query_params.get(QUESTION_KEY):
+        st.session_state[QUESTION_KEY] = block(typed)
+        question = None
+    for key, value in ((QUESTION_KEY, question), ("ask-root", root), ("ask-sub", sub)):
         if value and value == block(value):
             st.session_state[key] = value
 
@@ -112,15 +112,7 @@ def model_fields(fields: Fields, settings: Settings) -> None:
         fields.slot("sub")
     demo = [is_demo(fields.values[name]) for name in ("root", "sub")]
     if all(demo):
-        st.caption(
-            outcome.DEMO
-            + (
-                f" Set models and your provider's key in Settings, or {ROOT_VARIABLE} and {SUB_VARIABLE} "
-                "in the environment of the app, to use one."
-                if unset
-                else ""
-            )
-        )
+        st.caption(outcome.DEMO + (" Settings has the models and keys of others." if unset else ""))
     elif any(demo):
         st.caption("One of the two is the demo model, which answers by fixed rules and is no language model.")
 

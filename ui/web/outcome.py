@@ -39,14 +39,14 @@ def show(home: Home, record: Record, error: str | None, again: Callable[[str], N
         _head(run)
         _answer(run, remarked)
         if run.answer is not None:
-            _take_along(home, record, remarked)
+            _take_along(home, record)
         _trust(home, run, remarked, error)
         if run.demo:
             st.caption(DEMO)
+        _facts(run)
         _onward(home, run, again)
         if run.answer is not None:
             evidence_view(home, record)
-        _facts(run)
 
 
 def _head(run: RunSummary) -> None:
@@ -80,27 +80,27 @@ def _whole(text: str, key: str) -> None:
         plain.payload(text, key=key, file_name="answer.txt", height=_LONG_HEIGHT)
 
 
-def _take_along(home: Home, record: Record, remarked: Remarks) -> None:
+def _take_along(home: Home, record: Record) -> None:
     """The answer on the clipboard, and in a file with its question and sources."""
     run = record.view.summary
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.answer is not None and len(run.answer) <= _COPIED_CHARS:
             copy_button("Copy the answer", run.answer, key="outcome-copy")
         st.download_button(
-            "Download with sources", lambda: _document(home, record, remarked), key="outcome-download",
+            "Download with sources", lambda: document(home, record), key="outcome-download",
             file_name=f"answer-{run.run_id}.md", mime="text/markdown", on_click="ignore",
             help="Question, answer, models, cost, why it stopped, passages: a Markdown file.",
         )  # fmt: skip
 
 
-def _document(home: Home, record: Record, remarked: Remarks) -> str:
-    """Made only when it is asked for."""
-    found = record.once(evidence)
+def document(home: Home, record: Record) -> str:
+    """The answer of a run with all that goes with it, as Markdown. Raises RecordError."""
+    found, run = record.once(evidence), record.view.summary
     return answer_markdown(
-        record.view.summary,
-        stopped=_stopped(record.view.summary),
-        cost=cost_words(record.view.summary),
-        trust=[f"{word}: {words}" for word, words in _for_and_against(record.view.summary, remarked)],
+        run,
+        stopped=_stopped(run),
+        cost=cost_words(run),
+        trust=[f"{word}: {words}" for word, words in _for_and_against(run, remarks(record.view))],
         basis=basis_words(found),
         cited=[one.cited for one in shown_of(home, record.view, found.supports[: FIRST * 2])],
     )
@@ -153,7 +153,7 @@ def _comparable(home: Home, run: RunSummary) -> str | None:
     if past is None:
         return "No finished run of these models over a comparable corpus tells how much would be enough."
     words = estimate_words(past, demo=run.demo).removeprefix("estimate from ")
-    return f"This run was cut short. Finished ones: {words}."
+    return f"This run was cut short. What others took that came to their end, from {words}."
 
 
 def _facts(run: RunSummary) -> None:

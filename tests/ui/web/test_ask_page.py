@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from tests.support.gated import ANSWER, open_gate, surroundings
-from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, shown, texts, use
+from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, rows_of, shown, texts, use
 from traces import reading
 from traces.home import Home, new_run_id
 from traces.locks import FileLock, is_held
@@ -153,7 +153,7 @@ def test_a_path_is_read_on_demand(home: Home, tmp_path: Path, starts: Starts) ->
     page.get_by_key("ask-source").set_value("path").run()
     page.text_input(key="ask-path").set_value(str(tmp_path / "docs"))
     page.button(key="ask-read-now").click().run()
-    assert "one.txt" in texts(page) and any(
+    assert [row["Document"] for row in rows_of(page, "corpus-preview")] == ["one.txt"] and any(
         line.startswith(f"{tmp_path}/docs/two.bin: ") for line in texts(page)
     )
     page.text_area(key="ask-question").set_value("What?")

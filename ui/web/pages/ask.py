@@ -75,6 +75,7 @@ def _as_before(home: Home) -> None:
         return
     st.session_state["ask-met"] = True
     addressed = corpus_choice.as_addressed(home)
+    order_form.fill(None, None, None)
     run_id = st.query_params.get("run")
     with suppress(RLMScopeError):  # the panel says what is wrong with the run
         run = load_run(home, run_id).summary if run_id else None
