@@ -52,7 +52,7 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
     wrong = what_went_wrong(span)
     if span.status == "lost":
         problem("This span was not ended in the record: the process of the run ended before.")
-    elif wrong:
+    elif wrong and (span.kind != "run" or span.parent_id is not None):  # the head of the page says the run's
         problem(wrong)
     if known is not None and span.span_id in known:
         said("Suspect", "orange", "; ".join(signal.words for signal in known[span.span_id].signals))
