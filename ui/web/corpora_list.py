@@ -17,9 +17,10 @@ from ui.web.listing import listing, moment
 from ui.web.new_documents import MAX_UPLOAD_MB
 from ui.web.notices import problem, said
 
-OPEN: Final = "corpora-open"  # in the session: the corpus to go to
+OPEN: Final = "corpora-open"  # in the session: the corpus to go to, "" for the list
 SAID: Final = "corpora-said"  # (word, colour, sentence) about what was done last
 _STARTED: Final = "corpora-started"  # tickets of additions that were begun on this page
+_ADDED: Final = "corpora-added"  # ids of what came of them, until it is dismissed
 _ROUND: Final = "corpora-round"  # counts the forms: a new one has no files in it
 _WIDTHS: Final = {
     "Name": 260,
@@ -48,8 +49,8 @@ def overview(home: Home) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         words = st.text_input(
-            "Filter", key="corpora-filter", placeholder="words in name or id", type="search", live=True,
-            persist_state="session",
+            "Filter", key="filter", placeholder="words in name or id", type="search", live=True,
+            bind="query-params",
         )  # fmt: skip
         st.button("Refresh", key="corpora-refresh")
     fitting = matching(found, words or "")
@@ -147,10 +148,24 @@ def _begin(home: Home, files: list[Any], given: str, name: str, encoding: str) -
 
 
 def _went_well(home: Home) -> None:
-    """Go to a corpus that was added from here, with a word about it."""
+    """Say what was added from here, with the way to it. The page itself stays where it is."""
+    added: list[str] = st.session_state.setdefault(_ADDED, [])
     for ticket in list(st.session_state.get(_STARTED, ())):
         if corpus_id := addition_view.finished(home, ticket):
             st.session_state[_STARTED].remove(ticket)
-            st.session_state[SAID] = [("Added", "green", stored.load(home, corpus_id).name)]
-            st.session_state[OPEN] = corpus_id
-            st.rerun()
+            added[:] = [*(one for one in added if one != corpus_id), corpus_id]
+    for info in [info for info in stored.listed(home) if info.corpus_id in added]:
+        with st.container(horizontal=True, vertical_alignment="center", key=f"added-{info.corpus_id}"):
+            with st.container(width="content"):
+                said("Added", "green", f"{info.name}: {_contents(info)}")
+            st.page_link("pages/corpora.py", label="Open it", query_params={"corpus": info.corpus_id})
+            st.button(
+                "Dismiss", key=f"added-dismiss-{info.corpus_id}", on_click=added.remove,
+                args=(info.corpus_id,),
+            )  # fmt: skip
+
+
+def _contents(info: CorpusInfo) -> str:
+    """What is in a corpus and what is not, in words."""
+    left_out = f", {counted(info.problems, 'file')} left out" if info.problems else ""
+    return f"{counted(info.documents, 'document')}, {info.chars:,} characters{left_out}."

@@ -13,7 +13,7 @@ from traces.home import Home
 from traces.reading import RunSummary
 from ui import corpora
 from ui.figures import counted
-from ui.web.corpora_list import SAID
+from ui.web.corpora_list import OPEN, SAID
 from ui.web.notices import sentence
 
 _ASKED: Final = "corpus-remove"  # in the session: the corpus whose removal is to be confirmed
@@ -77,4 +77,4 @@ def _remove(home: Home, corpus_id: str, runs: Sequence[RunSummary]) -> None:
         st.session_state[SAID] = [("Problem", "red", sentence(error))]
         return
     st.session_state[SAID] = [("Removed", "green", corpus_id)]
-    st.query_params.clear()
+    st.session_state[OPEN] = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from ui.web.run_header import fact
 
 OPEN_RUN: Final = "corpus-run"  # in the session: the run to go to
 _GO: Final = "corpus-ask"  # in the session: the corpus to ask about
+_SHOW: Final = "show"  # in the address: the open tab
 _NAMED_FILES: Final = 5
 _DOCUMENTS: Final = {"No": 48, "Document": 200, "Kind": 125, "Characters": 88, "Remarks": 110}
 _LEFT_OUT: Final = {"File": 420, "Why": 640}
@@ -44,20 +46,17 @@ def details(home: Home, corpus_id: str) -> None:
     runs = corpora.runs_over(home, corpus_id, note)
     _head(home, corpus, runs)
     corpus_changes.removal(home, corpus_id, runs)
-    _changed(stored.changed(home, corpus_id))
-    documents, left_out, asked = st.tabs(
-        [
-            f"Documents ({len(corpus.documents):,})",
-            f"Left out ({len(corpus.problems):,})",
-            f"Runs ({len(runs):,})",
-        ]
-    )
-    with documents:
-        _documents(corpus)
-    with left_out:
-        _left_out(home, corpus)
-    with asked:
-        _runs(runs)
+    _changed(home, corpus)
+    documents, left_out, asked = st.tabs(["Documents", "Left out", "Runs"], key=_SHOW, bind="query-params")
+    if documents.open:
+        with documents:
+            _documents(corpus)
+    if left_out.open:
+        with left_out:
+            _left_out(home, corpus)
+    if asked.open:
+        with asked:
+            _runs(runs)
 
 
 def _head(home: Home, corpus: Corpus, runs: Sequence[RunSummary]) -> None:
@@ -90,12 +89,22 @@ def _ask(corpus_id: str) -> None:
     st.session_state[_GO] = corpus_id
 
 
-def _changed(names: list[str]) -> None:
+def _changed(home: Home, corpus: Corpus) -> None:
     """Files that are no longer what was added: a run that meets one stops there."""
-    if names:
-        listed = ", ".join(names[:_NAMED_FILES]) + (", …" if len(names) > _NAMED_FILES else "")
-        sentence = f"{listed}: not what was added any more. Add the corpus again to ask about what is there."
-        said(f"{counted(len(names), 'file')} changed", "orange", sentence)
+    names = set(stored.changed(home, corpus.corpus_id))
+    files = [(one.name, os.path.exists(one.path)) for one in corpus.documents if one.name in names]
+    gone, other = ([name for name, there in files if there is wanted] for wanted in (False, True))
+    for word, found, sentence in (
+        (
+            "gone",
+            gone,
+            "not where it was. Put it back, or add the corpus again without it.",
+        ),
+        ("changed", other, "not what was added any more. Add the corpus again to ask about what is there."),
+    ):
+        if found:
+            listed = ", ".join(found[:_NAMED_FILES]) + (", …" if len(found) > _NAMED_FILES else "")
+            said(f"{counted(len(found), 'file')} {word}", "orange", f"{listed}: {sentence}")
 
 
 # -- what is in it, what is not, what was asked
@@ -108,10 +117,10 @@ def _documents(corpus: Corpus) -> None:
     with left:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             words = st.text_input(
-                "Filter", key=f"documents-filter-{corpus.corpus_id}", placeholder="words in the name",
-                type="search", live=True,
+                "Filter", key="name", placeholder="words in the name", type="search", live=True,
+                bind="query-params",
             )  # fmt: skip
-            remarked = st.toggle("Only with remarks", key=f"documents-remarked-{corpus.corpus_id}")
+            remarked = st.toggle("Only with remarks", key="remarks", bind="query-params")
         found = matching(corpus.documents, words or "", only_remarked=remarked)
         every = counted(len(corpus.documents), "document")
         st.caption(every if len(found) == len(corpus.documents) else f"{len(found):,} of {every}")

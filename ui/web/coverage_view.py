@@ -31,7 +31,6 @@ _STYLE: Final = """
 _DOCS: Final = "docs"  # in the address
 _NAME: Final = "name"
 _WHICH: Final = "coverage-which"
-_WORDS: Final = "coverage-words"
 _ALL: Final = "all"
 _COLUMNS: Final = ("Sent", "Shown", "Given", "Never")
 _SLOW: Final = 20_000  # documents or spans: working it out takes a moment
@@ -87,18 +86,14 @@ def _documents(found: Coverage, chosen: DocumentCoverage | None) -> None:
     }
     titles = {_ALL: "All", "unsent": "Never sent", "untouched": "Never touched"}
     st.session_state[_WHICH] = _asked(which)  # the address leads, also after a step back
-    st.session_state[_WORDS] = st.query_params.get(_NAME, "")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.segmented_control(
             "Documents", list(which), key=_WHICH, required=True,
             format_func=lambda name: f"{titles[name]} ({len(which[name]):,})",
-            on_change=lambda: _put(_DOCS, st.session_state[_WHICH], _ALL),
+            on_change=_listed,
         )  # fmt: skip
-        st.text_input(
-            "Filter", key=_WORDS, placeholder="words in the name",
-            on_change=lambda: _put(_NAME, st.session_state[_WORDS], ""),
-        )  # fmt: skip
-    wanted = st.session_state[_WORDS].casefold().split()
+        words = st.text_input("Filter", key=_NAME, placeholder="words in the name", bind="query-params")
+    wanted = words.casefold().split()
     listed = which[st.session_state[_WHICH]]
     fitting = [one for one in listed if all(word in one.name.casefold() for word in wanted)]
     every = counted(len(found.documents), "document")
@@ -157,11 +152,12 @@ def _chosen(found: Coverage) -> DocumentCoverage | None:
     return None
 
 
-def _put(name: str, value: str, usual: str) -> None:
-    if value == usual:
-        st.query_params.pop(name, None)
+def _listed() -> None:
+    which = st.session_state[_WHICH]
+    if which == _ALL:
+        st.query_params.pop(_DOCS, None)
     else:
-        st.query_params[name] = value
+        st.query_params[_DOCS] = which
 
 
 def _go(document: DocumentCoverage, start: int | None = None, end: int | None = None) -> None:

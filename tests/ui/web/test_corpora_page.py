@@ -13,7 +13,17 @@ from streamlit.testing.v1 import AppTest
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus, Progress
-from tests.support.pages import HOSTILE, badly_shown, corpora_page, problems, rows_with, shown, texts, use
+from tests.support.pages import (
+    HOSTILE,
+    badly_shown,
+    corpora_page,
+    elements,
+    problems,
+    rows_with,
+    shown,
+    texts,
+    use,
+)
 from traces.home import Home, new_run_id
 from traces.locks import FileLock
 from traces.recording import open_recording
@@ -82,10 +92,10 @@ def test_the_list_has_a_row_for_each_corpus(mixed: Corpus, home: Home, tmp_path:
 def test_the_list_is_filtered_by_words(mixed: Corpus, home: Home) -> None:
     Corpus.from_texts(["x"], home.corpora, name="Other")
     page = corpora_page()
-    page.text_input(key="corpora-filter").set_value("bag MIX").run()
+    page.text_input(key="filter").set_value("bag MIX").run()
     assert [row["Name"] for row in rows_with(page, "Name")] == ["Mixed bag"]
     assert "1 of 2 corpora" in [caption.value for caption in page.caption]
-    page.text_input(key="corpora-filter").set_value("nothing like it").run()
+    page.text_input(key="filter").set_value("nothing like it").run()
     assert "No corpus fits this filter." in texts(page)
 
 
@@ -96,7 +106,9 @@ def test_many_files_are_only_looked_at_when_the_corpus_is_opened(
     monkeypatch.setattr(stored, "CHANGES_CHECKED", 1)
     (row,) = rows_with(corpora_page(), "Name")
     assert row["Changed files"] == "open to check"
-    assert any(text.startswith("good.txt: not what was added any more.") for text in texts(opened(mixed)))
+    page = opened(mixed)
+    assert any(text.startswith("good.txt: not where it was.") for text in texts(page))
+    assert ":orange-badge[1 file gone]" in shown(page)
 
 
 # -- one corpus
@@ -125,14 +137,14 @@ def test_a_corpus_shows_its_documents_and_the_text_of_one(mixed: Corpus) -> None
 
 def test_documents_are_filtered(mixed: Corpus) -> None:
     page = opened(mixed)
-    page.toggle(key=f"documents-remarked-{mixed.corpus_id}").set_value(True).run()
+    page.toggle(key="remarks").set_value(True).run()
     assert [row["Document"] for row in rows_with(page, "Document")] == ["old.txt"]
-    page.text_input(key=f"documents-filter-{mixed.corpus_id}").set_value("good").run()
+    page.text_input(key="name").set_value("good").run()
     assert "No document fits this filter." in texts(page)
 
 
 def test_what_was_left_out_is_listed_with_the_reason(mixed: Corpus) -> None:
-    rows = rows_with(opened(mixed), "File")
+    rows = rows_with(opened(mixed, show="Left out"), "File")
     assert [Path(row["File"]).name for row in rows] == ["broken.pdf", "empty.txt"]
     assert all(row["Why"] for row in rows)
 
@@ -189,7 +201,7 @@ def test_a_broken_corpus_is_said_and_can_be_removed(mixed: Corpus, home: Home) -
 
 def test_hostile_names_and_texts_stand_only_in_plain_elements(home: Home) -> None:
     corpus = Corpus.from_texts({HOSTILE: HOSTILE, "empty HOSTILE": ""}, home.corpora, name=HOSTILE)
-    for page in (corpora_page(), opened(corpus)):
+    for page in (corpora_page(), opened(corpus), opened(corpus, show="Left out", name="HOSTILE")):
         assert "HOSTILE" in shown(page) and badly_shown(page, "HOSTILE") == []
         assert not any(mark in text for text in texts(page) for mark in "\x1b\u202e")
 
@@ -224,7 +236,7 @@ def test_an_address_of_a_document_that_is_not_there_says_so(mixed: Corpus) -> No
 
 def test_removing_asks_and_names_the_runs(mixed: Corpus, home: Home) -> None:
     record(home, mixed.corpus_id, close=True)
-    page = opened(mixed)
+    page = opened(mixed, show="Runs")
     assert [row["Question"] for row in rows_with(page, "Question")] == ["Which?"]
     page.button(key="corpus-remove-button").click().run()
     assert any("1 recorded run used it." in text and RUN in text for text in texts(page))
@@ -261,10 +273,10 @@ def record(home: Home, corpus_id: str, *, close: bool) -> Any:
 
 
 def added(page: AppTest) -> bool:
-    return "corpus" in page.query_params
+    return ":green-badge[Added]" in shown(page)
 
 
-def test_a_path_is_added_and_opened(tmp_path: Path, home: Home) -> None:
+def test_what_was_added_is_said_and_the_page_stays(tmp_path: Path, home: Home) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("text")
     page = corpora_page()
@@ -273,8 +285,13 @@ def test_a_path_is_added_and_opened(tmp_path: Path, home: Home) -> None:
     page.text_input(key="corpora-name-0").set_value("My docs")
     until(page.button(key="corpora-add").click().run(), added)
     (info,) = Corpus.list(home.corpora)
-    assert info.name == "My docs" and page.query_params["corpus"] == info.corpus_id
-    assert ":green-badge[Added]" in shown(page) and additions.all_of(home) == []
+    assert "My docs: 1 document, 4 characters." in texts(page) and "corpus" not in page.query_params
+    assert additions.all_of(home) == []
+    (link,) = (one for one in elements(page) if one.type == "page_link" and one.proto.label == "Open it")
+    assert link.proto.query_string == f"corpus={info.corpus_id}"
+    assert added(page.run())
+    page.button(key=f"added-dismiss-{info.corpus_id}").click().run()
+    assert not added(page)
 
 
 def test_uploads_with_a_broken_one_are_added(home: Home) -> None:
@@ -282,7 +299,10 @@ def test_uploads_with_a_broken_one_are_added(home: Home) -> None:
     files = [("a.txt", b"text"), ("bad.pdf", b"%PDF-1.7"), ("../![HOSTILE](x).txt", b"x")]
     page.file_uploader[0].set_value([(name, content, "text/plain") for name, content in files])
     until(page.button(key="corpora-add").click().run(), added)
-    assert len(rows_with(page, "Document")) == 2
+    assert any(text.endswith(": 2 documents, 5 characters, 1 file left out.") for text in texts(page))
+    assert badly_shown(page, "HOSTILE") == []
+    (info,) = Corpus.list(home.corpora)
+    page = corpora_page(corpus=info.corpus_id, show="Left out")
     assert [row["File"] for row in rows_with(page, "File")] == ["bad.pdf"]
     assert badly_shown(page, "HOSTILE") == []
 
