@@ -313,6 +313,35 @@ def run_find_in_text(page: Page, url: str, home: Home) -> None:
 
 
 @shot
+def run_overview(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={faulty(home)}&view=overview")
+    page.get_by_role("table", name="The calls that cost most").wait_for()
+    ui.settle(page)
+
+
+@shot
+def run_overview_big(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={BIG}&view=overview")
+    page.get_by_role("table", name="The calls that cost most").wait_for()
+    ui.settle(page)
+
+
+@shot
+def run_findings(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={faulty(home)}&view=findings")
+    page.get_by_role("table", name="Suspects").wait_for()
+    ui.settle(page)
+
+
+@shot
+def run_no_findings(page: Page, url: str, home: Home) -> None:
+    run_id = next(run.run_id for run in list_runs(home) if not run.failed_sub_calls and run.sub_calls)
+    page.goto(f"{url}/run?run={run_id}&view=findings")
+    page.get_by_text("Nothing was found").wait_for()
+    ui.settle(page)
+
+
+@shot
 def run_coverage(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/run?run={PATCHY}&view=coverage")
     page.get_by_role("table", name="Documents and what became of their parts").wait_for()

@@ -148,6 +148,7 @@ def test_every_page_while_a_hostile_run_goes_on_and_after_it(
     walk_runs(page, visit)
     walk_compare(page, visit, home)
     walk_run(page, visit, list_runs(home)[0].run_id)
+    walk_steps(page, visit, list_runs(home)[0].run_id)
 
 
 def walk_asking(page: Page, visit: ui.Visit, documents: Path, gate: threading.Event) -> None:
@@ -208,13 +209,13 @@ def walk_compare(page: Page, visit: ui.Visit, home: Home) -> None:
 
 # Every kind of tab once; the spans that hold most.
 WALK = {
-    "run": ("Answer", "Question", "Documents", "Settings", "Raw"),
+    "run": ("Answer", "Question", "Value", "Documents", "Settings", "Raw"),
     "root call": ("Response", "Reasoning", "Messages"),
     "cell 0": ("Exception",),
-    "cell 1": ("Code", "Output", "Variables"),
+    "cell 1": ("Code", "Output", "Variables", "Facts"),
     "llm_query 0": ("Response", "Reasoning"),
     "llm_query 1": ("Attempts",),
-    "llm_query 3": ("Prompt", "Sources"),
+    "llm_query 3": ("Prompt", "Sources", "Cost"),
 }
 PLACES = {
     "question",
@@ -257,6 +258,22 @@ def walk_run(page: Page, visit: ui.Visit, run_id: str) -> None:
     page.get_by_role("treeitem").first.wait_for(state="detached")
     ui.settle(page)
     nothing_got_in(page, "question")
+    for view, table in (("overview", "Prompts by their pattern"), ("findings", "Suspects")):
+        page.goto(f"{visit.url}/run?run={run_id}&view={view}")
+        page.get_by_role("table", name=table).wait_for()
+        ui.settle(page)
+        nothing_got_in(page, "question", "answer", "note")
+
+
+def walk_steps(page: Page, visit: ui.Visit, run_id: str) -> None:
+    """The steps of the run: what the root was told, code, output, variables, the list."""
+    for number, places in enumerate((("exception",), ("comment", "variable", "printed"), ("answer",)), 1):
+        page.goto(f"{visit.url}/run?run={run_id}&view=steps&step={number}")
+        expect(page.locator(".st-key-step-title")).to_contain_text(f"Step {number}")
+        nothing_got_in(page, *places)
+    page.get_by_text("All 3 steps").click()
+    page.get_by_role("table", name="Steps of the run").wait_for()
+    nothing_got_in(page)
 
 
 def test_uploaded_names(page: Page, visit: ui.Visit) -> None:
