@@ -61,7 +61,7 @@ def _tools(record: Record, shown: Narrowed, pane: str) -> None:
 def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Select, *, short: bool) -> None:
     if not shown.rows.rows:
         note("No span of this run fits the filters.")
-        st.button("Clear filters", key="run-no-fit-clear", on_click=run_filters.clear)
+        st.button("Show all spans", key="run-no-fit-clear", on_click=run_filters.clear)
         return
     if span.span_id not in shown.rows.place:
         note("The span that is shown beside does not fit the filters.")
