@@ -26,6 +26,7 @@ from rlm_core.errors import InputError, RecordError, RLMScopeError
 from traces.home import ENVIRONMENT, Home
 from ui.failure import LOGS, unexpected
 from ui.web.guard import HOSTS, Guard, security_headers
+from ui.web.offline_words import OfflineWords
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -108,7 +109,7 @@ def make_app(home: Home, port: int) -> ASGIApp:
     set_log_level("critical")
     log = ErrorLog(home.root / LOGS)
     page = Path(file_util.get_static_dir(), "index.html").read_text("utf-8")
-    return Guard(st.App(_ENTRY, on_script_error=log.on_page), page, log.sentence)
+    return Guard(OfflineWords(st.App(_ENTRY, on_script_error=log.on_page)), page, log.sentence)
 
 
 def bind(port: int | None) -> socket.socket:

@@ -282,3 +282,14 @@ def test_neither_start_nor_pages_import_a_model_client(tmp_path: Path, home: Hom
             server.page(name)
         server.process.terminate()
         assert server.process.communicate()[1] == "False\n"
+
+
+# -- what a page says when the app is gone -------------------------------------------------------------------
+
+
+def test_the_script_of_the_pages_says_what_is_true_when_the_app_was_stopped(server: Server) -> None:
+    answered = server.request(path=script(server))
+    assert b"If it was stopped, start it: rlmscope app" in answered.body
+    assert b"rlmscope app " in answered.body and b"streamlit run" not in answered.body
+    assert b"connected to the internet" not in answered.body
+    assert len(answered.body) == int(answered.header("content-length"))
