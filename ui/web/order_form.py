@@ -34,6 +34,7 @@ from ui.web.notices import note, problem
 from ui.web.settings import Settings, load_settings
 
 _SAME_CLICK: Final = 3.0  # seconds in which the same order, started again, is a double click
+_UNBOUND: Final = "ask-unbound"  # in the session: its question does not stand in the address
 _LARGEST: Final = 10**12
 _DEFAULTS: Final = Limits()
 
@@ -67,7 +68,8 @@ def question_field(fields: Fields) -> None:
         height=110,
         placeholder="What do you want to know about these documents?",
         on_change="ignore",
-        bind="query-params",  # a reload keeps what was typed, also what no rerun has told the app yet
+        # a reload keeps what was typed, also what no rerun has told the app yet
+        bind=None if st.session_state.get(_UNBOUND) else "query-params",
         persist_state="session",
     )
     fields.slot("question")
@@ -80,19 +82,21 @@ def fill(question: str | None, root: str | None, sub: str | None) -> None:
     a text of a record that hides or reorders any of itself stays out.
     """
     if typed := st.query_params.get(QUESTION_KEY):
-        st.session_state[QUESTION_KEY] = block(typed)
         question = None
+        if typed != block(typed):  # of a link that somebody made: its marks are shown
+            st.query_params.pop(QUESTION_KEY)
+            st.session_state[QUESTION_KEY] = block(typed)
+            st.session_state[_UNBOUND] = True  # a bound field begins with what the address says
     for key, value in ((QUESTION_KEY, question), ("ask-root", root), ("ask-sub", sub)):
         if value and value == block(value):
             st.session_state[key] = value
 
 
 def settings_of(home: Home) -> Settings:
-    """The settings of the home; when they cannot be read that is said, and there are none."""
+    """The settings of the home; none when they cannot be read, which the field of the sandbox says."""
     try:
         return load_settings(home)
-    except InputError as error:
-        problem(error)
+    except InputError:
         return Settings()
 
 
