@@ -24,8 +24,8 @@ from ui.web.notices import note, problem
 from ui.web.run_record import Record
 from ui.web.tree_rows import ORDERS, Shape, TreeRows, tree_rows
 
-_TITLES: Final = {"status": "Status", "role": "Role", "depth": "Depth", "phase": "Phase", "model": "Model"}
-_STATUSES: Final = (*OUTCOMES, SUSPECT, *(kind for kind in WEIGHTS if kind not in OUTCOMES))
+TITLES: Final = {"status": "Status", "role": "Role", "depth": "Depth", "phase": "Phase", "model": "Model"}
+STATUSES: Final = (*OUTCOMES, SUSPECT, *(kind for kind in WEIGHTS if kind not in OUTCOMES))
 _ORDER_TITLES: Final = {
     "order": "Fan-outs as recorded",
     "cost": "Fan-outs: dearest first",
@@ -109,12 +109,12 @@ def order_field() -> None:
 
 def clear() -> None:
     """Forget all filters."""
-    for name in (*_TITLES, "over"):
+    for name in (*TITLES, "over"):
         st.query_params.pop(name, None)
 
 
 def _set_fields(narrow: Narrow) -> int:
-    return sum(bool(getattr(narrow, name)) for name in _TITLES) + (narrow.over is not None)
+    return sum(bool(getattr(narrow, name)) for name in TITLES) + (narrow.over is not None)
 
 
 # -- the address
@@ -126,7 +126,7 @@ def _narrow(record: Record, *, quiet: bool = False) -> Narrow:
     for name, counts in known.items():
         words = tuple(dict.fromkeys(st.query_params.get_all(name)))
         # a status is known though no span of this run has it; of the rest only the run's own are
-        allowed = {*_STATUSES, *counts} if name == "status" else counts
+        allowed = {*STATUSES, *counts} if name == "status" else counts
         asked[name] = tuple(word for word in words if word in allowed)
         if not quiet:
             for word in words:
@@ -162,7 +162,7 @@ def _order(*, quiet: bool = False) -> str:
 def _options(record: Record, view: RunView) -> dict[str, dict[str, int]]:
     """For each field the words that spans of the run have, with how many do."""
     signals = _signals(record)
-    counts: dict[str, Counter[str]] = {name: Counter() for name in _TITLES}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in TITLES}
     for span in view.spans:
         counts["status"].update(words_of(span, signals))
         for name, read in FIELDS.items():
@@ -171,7 +171,7 @@ def _options(record: Record, view: RunView) -> dict[str, dict[str, int]]:
     ordered = {
         name: dict(sorted(counts[name].items(), key=lambda item: _depth_first(item[0]))) for name in counts
     }
-    ordered["status"] = {word: counts["status"][word] for word in _STATUSES if counts["status"][word]}
+    ordered["status"] = {word: counts["status"][word] for word in STATUSES if counts["status"][word]}
     return ordered
 
 
@@ -192,7 +192,7 @@ def _field(name: str, counts: dict[str, int], chosen: tuple[str, ...]) -> None:
     key = f"run-filter-{name}"
     _keep(key, list(chosen))
     st.multiselect(
-        _TITLES[name],
+        TITLES[name],
         list(dict.fromkeys([*counts, *chosen])),
         format_func=lambda word: f"{line(word)} ({counts.get(word, 0):,})",
         key=key,

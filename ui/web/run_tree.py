@@ -17,7 +17,7 @@ from ui.web.run_filters import Narrowed
 from ui.web.run_record import Record, Select
 from ui.web.span_view import span_view
 
-_PANES: Final = {"tree": tree_view.tree, "flame": tree_view.flame, "table": tree_view.table}
+PANES: Final = {"tree": tree_view.tree, "flame": tree_view.flame, "table": tree_view.table}
 _TITLES: Final = {"tree": "Tree", "flame": "Flame", "table": "Table"}
 _KEY: Final = "run-pane"
 
@@ -46,7 +46,7 @@ def _tools(record: Record, shown: Narrowed, pane: str) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="run-tools"):
         st.segmented_control(
             "Spans as",
-            list(_PANES),
+            list(PANES),
             format_func=_TITLES.__getitem__,
             key=_KEY,
             required=True,
@@ -65,7 +65,7 @@ def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Se
         return
     if span.span_id not in shown.rows.place:
         note("The span that is shown beside does not fit the filters.")
-    _PANES[pane](
+    PANES[pane](
         shown.rows,
         run_id=record.view.run_id,
         selected=span.span_id,
@@ -78,7 +78,7 @@ def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Se
 def _pane() -> str:
     """The pane that the address asks for; one that is not there is said to be so."""
     pane = st.query_params.get("pane", "tree")
-    if pane in _PANES:
+    if pane in PANES:
         return pane
     problem(f"Spans cannot be shown as “{pane[:60]}”; this is their tree.")
     return "tree"

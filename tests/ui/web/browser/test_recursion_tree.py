@@ -159,6 +159,66 @@ def test_a_run_that_grows_keeps_what_was_chosen_opened_and_in_sight(
     expect(title(page)).to_have_text("llm_query 12")
 
 
+def test_the_outcome_of_a_fan_out_is_readable_in_full(page: Page, visit: ui.Visit, home: Home) -> None:
+    run_id = "20270115T080000-00000406"
+    opened(page, visit, wide_run(home, 406, run_id, batch=200))
+    label = ui.tree_row(page, "200 x llm_query: 196 ok, 2 empty, 2 error").locator(".label")
+    assert label.evaluate("label => label.scrollWidth <= label.clientWidth")
+
+
+def test_the_flame_with_keys_and_a_click(page: Page, visit: ui.Visit, home: Home) -> None:
+    run_id = wide_run(home, 60, "20270115T080000-00000062", batch=20)
+    page.goto(f"{visit.url}/run?run={run_id}&pane=flame")
+    flame, said = page.get_by_role("application"), page.get_by_role("status")
+    flame.focus()
+    expect(said).to_contain_text("run · 1 failed")
+    for key, words in (
+        ("ArrowDown", "iteration 0 Decompose"),
+        ("ArrowRight", "iteration 1 Decompose"),
+        ("ArrowLeft", "iteration 0 Decompose"),
+        ("ArrowDown", "root call · ok"),
+        ("ArrowRight", "cell 0 Decompose"),
+        ("ArrowUp", "iteration 0 Decompose"),
+    ):
+        flame.press(key)
+        expect(said).to_contain_text(words)
+    flame.press("Enter")
+    expect(title(page)).to_have_text("iteration 0")
+    page.get_by_role("button", name="Whole run").click()
+    box = flame.bounding_box()
+    assert box is not None
+    flame.click(position={"x": box["width"] / 2, "y": 30})  # the bar of the run, below the times
+    expect(title(page)).to_have_text("run")
+    page.get_by_role("radio", name="Tree").last.click()
+    expect(page.get_by_role("treeitem", selected=True)).to_contain_text("run")
+
+
+def test_a_search_from_the_keyboard(page: Page, visit: ui.Visit, home: Home) -> None:
+    opened(page, visit, wide_run(home, 120, "20270115T080000-00000121", batch=20))
+    page.keyboard.press("/")
+    field = page.get_by_label("Search in names and texts", exact=True)
+    expect(field).to_be_focused()
+    field.press_sequentially("order 1”")
+    field.press("Enter")
+    expect(page.get_by_text("3 spans hold it")).to_be_visible()
+    field.blur()
+    page.keyboard.press("n")
+    expect(title(page)).to_have_text("llm_query 1")
+    expect(page.get_by_text("1 of 3 spans that hold it")).to_be_visible()
+    first = page.url
+    page.keyboard.press("n")
+    expect(page.get_by_text("2 of 3 spans that hold it")).to_be_visible()
+    chosen = page.get_by_role("treeitem", selected=True)
+    expect(chosen).to_contain_text("refund of order 1”")
+    page.keyboard.press("p")
+    expect(page).to_have_url(first)
+    page.reload()
+    expect(page.get_by_text("1 of 3 spans that hold it")).to_be_visible()
+    page.get_by_role("table", name="Hits").get_by_role("link").nth(2).click()
+    expect(page.get_by_text("3 of 3 spans that hold it")).to_be_visible()
+    expect(chosen).to_be_in_viewport()
+
+
 def test_hostile_rows_are_text(page: Page, visit: ui.Visit, home: Home) -> None:
     facts: dict[str, str | int | float | bool | None] = {sc.PREVIEW: HOSTILE, sc.REQUEST_MODEL: HOSTILE}
     with recording(home, "20270115T080000-00000bad") as made:
@@ -168,5 +228,17 @@ def test_hostile_rows_are_text(page: Page, visit: ui.Visit, home: Home) -> None:
         made.recorder.start("sub_call", HOSTILE, run, facts).fail(HOSTILE, HOSTILE)
     opened(page, visit, "20270115T080000-00000bad")
     expect(ui.tree_row(page, "<script>HOSTILE</script>")).to_be_visible()
+    page.get_by_text("Flame", exact=True).click()
+    page.get_by_role("application").press("ArrowDown")
+    expect(page.get_by_role("status").get_by_text("<script>HOSTILE</script>")).to_be_visible()
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_role("combobox", name="Model").click()
+    page.get_by_role("option", name="<script>HOSTILE</script>").click()
+    expect(page.get_by_role("button", name="Filters (1)")).to_be_visible()
+    page.keyboard.press("Escape")
+    ui.fill(page, "Search in names and texts", "HOSTILE")
+    expect(
+        page.get_by_role("table", name="Hits").get_by_text("<script>HOSTILE</script>").first
+    ).to_be_visible()
     page.get_by_text("Table", exact=True).click()
     expect(page.locator("[role=gridcell]", has_text="<script>HOSTILE</script>").first).to_be_attached()
