@@ -17,12 +17,15 @@ from rlm_core import semconv as sc
 from rlm_core.telemetry import as_json
 from tests.bench.rows import Row, cpu
 from tests.support.recorded_runs import recording, wide_run
-from traces import store
+from traces import spend, store
+from traces.calls import Spans, spans_of_runs
+from traces.cost import report_of
 from traces.home import Home
 from traces.ingest import ingest
 from traces.pruning import plan
 from traces.reading import build_tree, cost_report, list_runs, load_run, span_detail
 from traces.recording import open_recording
+from traces.what_if import what_if
 
 REPEATS = 7
 SPANS = 1_000_000
@@ -82,10 +85,35 @@ def _million(home: Home) -> list[Row]:
         ("  the same folded into its tree, with all totals", "ms CPU",
          _ms(lambda: build_tree(large.spans)), None),
         (f"{where}: cost by model", "ms CPU", _ms(lambda: cost_report(home, [], ["model"])), 50),
+        *_spend(home, where),
         (f"{where}: the newest 50 runs", "ms CPU", _ms(lambda: list_runs(home, 50)), None),
         (f"{where}: what a pruning would remove", "s CPU",
          [value / 1000 for value in _ms(lambda: plan(home), 1)], None),
         (f"{where}: bytes of the file per span, texts included", "bytes", [size], None),
+    ]  # fmt: skip
+
+
+def _spend(home: Home, where: str) -> list[Row]:
+    """What the Spend page asks of all runs: at its first look, in its views, and with another model."""
+    runs = list_runs(home)
+
+    def asked(what: Callable[[Spans], Any]) -> Callable[[], Any]:
+        def answer() -> Any:
+            with spans_of_runs(home, [run.run_id for run in runs], None) as spans:
+                return what(spans)
+
+        return answer
+
+    keys, other = ("corpus", "day"), {"sub": "openai/gpt-5-mini"}
+    return [
+        (f"{where}: Spend, all runs listed", "ms CPU", _ms(lambda: list_runs(home), 3), None),
+        ("  its four figures", "ms CPU", _ms(asked(spend.totals), 3), None),
+        ("  by corpus and day", "ms CPU", _ms(asked(lambda spans: report_of(spans, keys)), 3), None),
+        ("  percentiles, tail and the dearest sub-calls", "ms CPU",
+         _ms(asked(lambda spans: (spend.tails(spans), spend.dearest(spans))), 3), None),
+        ("  every limit", "ms CPU", _ms(asked(spend.budgets), 3), None),
+        ("  every sub-call priced with another model", "s CPU",
+         [value / 1000 for value in _ms(lambda: what_if(home, [], ["role"], other), 3)], None),
     ]  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def masked(text: str) -> str:
 
 
 def test_the_commands_print_what_the_page_shows(home: Home, tmp_path: Path) -> None:
-    assert len(SESSION) == 8
+    assert len(SESSION) == 9
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "RLMSCOPE_HOME": str(home.root)}
     for line, shown in SESSION:
         words = shlex.split(line)
