@@ -23,10 +23,10 @@ from ui.web.run_words import COLOURS, cost_words, status_word, stopped
 from ui.web.verdict_view import verdict
 
 _FIGURES: Final = (
-    Column("What", 190), Column("A", 170, right=True), Column("B", 170, right=True),
-    Column("B against A", 150, right=True),
+    Column("What", None), Column("A", 125, right=True), Column("B", 125, right=True),
+    Column("B against A", 155, right=True),
 )  # fmt: skip
-_SETTINGS: Final = (Column("Setting", 220), Column("A", None), Column("B", None))
+_SETTINGS: Final = (Column("Setting", 170), Column("A", None), Column("B", None))
 _RULE: Final = "by the default rule: letter case, white space and a final full stop do not count"
 
 

@@ -19,6 +19,20 @@ from ui.web.runs_table import COLUMNS, KINDS, UNJUDGED, Wanted
 
 _SORTABLE: Final = {column.name.lower(): column.name for column in COLUMNS if column.sortable}
 _NEWEST: Final = ("Started", True)
+_NAMES: Final = (
+    "q",
+    "status",
+    "verdict",
+    "tag",
+    "model",
+    "corpus",
+    "kind",
+    "same",
+    "group",
+    "sort",
+    "chosen",
+)
+_LEFT: Final = "runs-address"  # in the session: what the address said when the page was last seen
 _MOST_CHOSEN: Final = 200  # an address has only so much room
 
 
@@ -38,6 +52,19 @@ def put(name: str, value: str) -> None:
 def asked_for(name: str) -> str:
     """What the address says for a parameter, "" when nothing."""
     return str(st.query_params.get(name, ""))
+
+
+def arrive() -> None:
+    """Come back to the list as it was left, unless the address asks for something itself.
+
+    Streamlit loses the query of a page that the browser goes back to, and gives it that of the page it left.
+    """
+    if field("q") not in st.session_state:  # fields are forgotten while another page is shown
+        asked = {name: asked_for(name) for name in _NAMES if asked_for(name)}
+        asked = asked or st.session_state.get(_LEFT, {})
+        if st.query_params.to_dict() != asked:
+            st.query_params.from_dict(asked)
+    st.session_state[_LEFT] = {name: asked_for(name) for name in _NAMES if asked_for(name)}
 
 
 def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str]) -> Wanted:

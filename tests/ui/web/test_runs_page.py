@@ -201,6 +201,18 @@ def test_the_address_says_what_is_shown(
     assert len(rows(page)) == 2 and not page.query_params.get("status")
 
 
+def test_the_list_is_as_it_was_left_when_a_person_comes_back(summary: RunSummary) -> None:
+    page = choose_rows(runs_page(q="refunds", sort="cost"), "runs-table", 0)
+    open_row(page, "runs-table", 0)
+    page.switch_page("pages/runs.py").run()
+    assert page.text_input(key="runs-q").value == "refunds" and "run" not in page.query_params
+    assert "1 chosen" in [caption.value for caption in page.caption]
+    page.switch_page("pages/ask.py").run().switch_page("pages/runs.py")
+    page.query_params.clear()  # as a link to another filter has it
+    page.query_params["status"] = "error"
+    assert texts(page.run())[0] == "No run fits these filters." and page.text_input(key="runs-q").value == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [

@@ -42,6 +42,7 @@ def _list(home: Home) -> None:
     if at_work != st.session_state.get(_ARMED, False):
         st.session_state[_ARMED] = at_work
         st.rerun()
+    runs_filters.arrive()
     runs_delete.confirm(home, runs)
     if not runs:
         st.text("There are no runs yet. A run appears here as soon as a question is asked.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.support import browser as ui
@@ -51,17 +53,18 @@ def test_a_run_is_opened_and_one_is_deleted_for_good(page: Page, visit: ui.Visit
     page.goto(f"{visit.url}/runs")
     runs = [run.run_id for run in list_runs(home)]
     ui.wait_for_table(page, len(runs))
-    ui.press_in_row(page, 0, "Delete")
-    page.get_by_role("button", name="Keep it").click()
+    ask_to_delete(page, 0)
+    page.get_by_role("button", name="Keep", exact=True).click()
     expect(page.get_by_role("button", name="Delete for good")).not_to_be_visible()
 
     page.reload()
     ui.wait_for_table(page, len(runs))
-    ui.press_in_row(page, 1, "Open")
+    expect(page.get_by_text("1 chosen")).to_be_visible()
+    ui.row_of(page, 1).get_by_role("link").click()
     expect(page.locator(".st-key-run-id")).to_have_text(runs[1])
     page.go_back()
     ui.wait_for_table(page, len(runs))
-    ui.press_in_row(page, 0, "Delete")
+    page.get_by_role("button", name="Delete…").click()
     expect(page.get_by_text(runs[0])).to_be_visible()
     assert [run.run_id for run in list_runs(home)] == runs
     page.get_by_role("button", name="Delete for good").click()
@@ -69,3 +72,54 @@ def test_a_run_is_opened_and_one_is_deleted_for_good(page: Page, visit: ui.Visit
     assert [run.run_id for run in list_runs(home)] == runs[1:]
     page.goto(f"{visit.url}/run?run={runs[0]}")
     expect(page.get_by_text("Problem", exact=True)).to_be_visible()
+
+
+def ask_to_delete(page: Page, row: int) -> None:
+    ui.row_of(page, row).get_by_role("checkbox").check()
+    expect(page.get_by_text("1 chosen")).to_be_visible()
+    page.get_by_role("button", name="Delete…").click()
+
+
+def test_two_runs_are_compared_and_judged_with_the_keyboard(page: Page, visit: ui.Visit, home: Home) -> None:
+    page.goto(f"{visit.url}/runs?kind=example")
+    ui.wait_for_table(page, EXAMPLES)
+    right, wrong = (run.run_id for run in sorted(list_runs(home), key=lambda run: run.run_id)[:EXAMPLES])
+    first = ui.row_of(page, 0).get_by_role("checkbox")
+    first.focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_text("1 chosen")).to_be_visible()
+    page.keyboard.press("ArrowDown")  # the rows were drawn anew, and the place was kept
+    page.keyboard.press("Space")
+    expect(page.get_by_text("2 chosen")).to_be_visible()
+    page.get_by_role("button", name="Compare").press("Enter")
+    expect(page.get_by_text("Different answers")).to_be_visible()
+    assert f"a={wrong}" in page.url and f"b={right}" in page.url
+    side = page.locator(".st-key-compare-A")
+    side.get_by_role("radio", name="wrong").press("Enter")
+    expect(side.get_by_role("radio", name="wrong")).to_be_checked()
+    side.get_by_text("Expected answer, note, tags").click()
+    ui.fill(page, "Expected answer", "22")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("What a person expected of A, only B gives: 22")).to_be_visible()
+
+    page.goto(f"{visit.url}/runs?verdict=wrong")
+    ui.wait_for_table(page, 1)
+    expect(ui.row_of(page, 0).get_by_role("link")).to_have_attribute("href", f"{visit.url}/run?run={wrong}")
+    page.get_by_role("button", name="sub-calls").click()
+    expect(page.get_by_role("columnheader", name="Sub-calls")).to_have_attribute("aria-sort", "descending")
+    assert "sort=-sub-calls" in page.url and "verdict=wrong" in page.url
+    page.reload()
+    expect(page.get_by_role("columnheader", name="Sub-calls")).to_have_attribute("aria-sort", "descending")
+
+
+@pytest.mark.parametrize("path", ["runs", "runs?group=1", "runs?q=nothing+like+it", "compare?a=last&b=2026"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_accessibility_checker_finds_nothing(
+    page: Page, visit: ui.Visit, home: Home, path: str, scheme: Literal["light", "dark"]
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{visit.url}/{path}")
+    page.get_by_role("heading").first.wait_for()
+    ui.settle(page)
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
+    assert not found.response["violations"], found.generate_report()
