@@ -21,9 +21,9 @@ from ui.web.settings_trial import QUESTION, Role, last_trial, start_trial
 
 LABELS: Final[dict[Role, str]] = {"root": "Root model", "sub": "Sub-model"}
 ORIGINS: Final[dict[Origin, str]] = {
-    "environment": "from the environment of the app",
-    "settings": "from these settings",
-    "demo": "because no model is set",
+    "environment": "From the environment of the app",
+    "settings": "From these settings.",
+    "demo": "Because no model is set.",
 }
 _VARIABLES: Final[dict[Role, str]] = {"root": ROOT_VARIABLE, "sub": SUB_VARIABLE}
 _SAVED: Final = "settings-models-saved"
@@ -107,7 +107,7 @@ def _in_force(home: Home) -> None:
 def _origin_words(role: Role, origin: Origin) -> str:
     words = ORIGINS[origin]
     if origin == "environment":
-        return f"{words} ({_VARIABLES[role]}), which goes before these settings"
+        return f"{words} ({_VARIABLES[role]}), which goes before these settings."
     return words
 
 

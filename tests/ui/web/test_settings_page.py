@@ -67,7 +67,7 @@ def test_models_are_kept_and_those_in_force_are_told_with_their_origin(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_part("models")
-    assert shown(page).count("because no model is set") == 2
+    assert shown(page).count("Because no model is set.") == 2
     page.text_input(key="settings-root").set_value(" openai/big ").run()
     page.text_input(key="settings-sub").set_value("anthropic/small").run()
     page.button(key="settings-models-save").click().run()
@@ -77,7 +77,7 @@ def test_models_are_kept_and_those_in_force_are_told_with_their_origin(
     monkeypatch.setenv("RLMSCOPE_ROOT_MODEL", "openai/of-the-shell")
     again = open_part("models")
     assert "Root model: openai/of-the-shell" in shown(again)
-    assert "from the environment of the app (RLMSCOPE_ROOT_MODEL)" in shown(again)
+    assert "From the environment of the app (RLMSCOPE_ROOT_MODEL)" in shown(again)
 
 
 def test_a_model_that_cannot_be_used_is_said_below_its_field_and_nothing_is_kept(home: Home) -> None:

@@ -14,6 +14,7 @@ from ui.web import settings_defaults, settings_home, settings_keys_form, setting
 from ui.web.notices import problem
 
 _KEY: Final = "settings-part"
+_WIDTH: Final = 1280  # pixels: fields and lines any wider are hard to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ _PARTS: Final[dict[str, _Part]] = {
 
 def page() -> None:
     """Show the part that the address names."""
+    with st.container(width=_WIDTH):
+        _show()
+
+
+def _show() -> None:
     st.markdown("#### Settings")
     name = _named()
     st.session_state[_KEY] = name  # the address leads, also after a step back
