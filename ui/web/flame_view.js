@@ -43,7 +43,7 @@ class Flame {
     this.canvas = this.space.appendChild(node("canvas"));
     this.canvas.setAttribute("aria-hidden", "true");
     this.words = node("div", "words");
-    set(this.words, { role: "status", "aria-live": "polite" });
+    set(this.words, { role: "status", "aria-live": "polite", "aria-label": "Span" });
     this.element.append(bar, this.scroller, this.words);
     parent.append(this.element);
     this.listen();

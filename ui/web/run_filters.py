@@ -51,9 +51,9 @@ def narrowed(record: Record) -> Narrowed:
     narrow, order = _narrow(record), _order()
     if not narrow and order == "order":
         return Narrowed(record.rows, None, None)
-    found = record.once(partial(_fitting, record, narrow), ("fitting", narrow)) if narrow else None
-    shape = Shape(found.spans if found else None, order, record.suspects)
-    rows = record.once(partial(tree_rows, shape=shape), ("rows", narrow, order))
+    found = record.once(partial(_fitting, record, narrow), "fitting", narrow) if narrow else None
+    shape = Shape(found.spans if found else None, order, record.suspects, f"{narrow} {order}")
+    rows = record.once(partial(tree_rows, shape=shape), "narrowed rows", (narrow, order))
     return Narrowed(rows, found, _title(record, rows, found))
 
 

@@ -35,15 +35,16 @@ class Record:
     spool: SpoolRun | None = None
     said: list[str] = field(default_factory=list)
     position: int = 0  # of the spool when the view was made
-    _made: dict[Hashable, Any] = field(default_factory=dict)
+    _made: dict[Hashable, tuple[Hashable, Any]] = field(default_factory=dict)
 
-    def once(self, make: Callable[[RunView], _T], name: Hashable = None) -> _T:
+    def once(self, make: Callable[[RunView], _T], name: str = "", of: Hashable = None) -> _T:
         """What `make` works out from the run, worked out only once. A function that is made anew for every
-        call (a lambda, a partial) needs a `name` that says the same as it."""
-        key = make if name is None else name
-        if key not in self._made:
-            self._made[key] = make(self.view)
-        return cast("_T", self._made[key])
+        call (a lambda, a partial) needs a `name`. `of` says what else it depends on: of one name only what
+        was last asked for is kept."""
+        key = name or make
+        if key not in self._made or self._made[key][0] != of:
+            self._made[key] = (of, make(self.view))
+        return cast("_T", self._made[key][1])
 
     @property
     def rows(self) -> TreeRows:

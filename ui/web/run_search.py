@@ -76,7 +76,7 @@ def hits(record: Record) -> Found | None:
         problem(error)
         return None
     with st.spinner("Searching in all that was recorded…", show_time=True):
-        return record.once(search.spans, ("hits", text, regex))
+        return record.once(search.spans, "hits", (text, regex))
 
 
 def _search(run_id: str, text: str, regex: bool) -> Search:

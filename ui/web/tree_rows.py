@@ -34,12 +34,14 @@ class Shape:
     """What the tree shows, and how. `fits`: only these spans, and what stands above them; None for all.
 
     `order` is that of the calls of one fan-out: as recorded (with what failed first), or the dearest, the
-    slowest, the most suspicious first; what is not known comes last. `suspects` by span id.
+    slowest, the most suspicious first; what is not known comes last. `suspects` by span id. `name` is another
+    for every other choice of spans and order.
     """
 
     fits: Collection[str] | None = None
     order: str = "order"
     suspects: Mapping[str, Suspect] = field(default_factory=dict)
+    name: str = ""
 
 
 @dataclass
@@ -50,6 +52,7 @@ class TreeRows:
     place: dict[str, int] = field(default_factory=dict)
     folded: int = 0  # attempts that have no row of their own
     seconds: float = 0.0  # of the time line
+    name: str = ""  # of their shape
 
     def key_of(self, span_id: str | None) -> str | None:
         """The key of the row a span is seen in, None when there is no such span."""
@@ -70,7 +73,7 @@ def tree_rows(view: RunView, shape: Shape | None = None) -> TreeRows:
     whole = Totals()
     for top in tops:
         whole.add(top.totals)
-    made = TreeRows(seconds=whole.seconds or 0.0)
+    made = TreeRows(seconds=whole.seconds or 0.0, name=shape.name)
     describe = Describer(whole, view.summary.sub_model, shape.suspects)
     cut = _Cut(view, shape)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses

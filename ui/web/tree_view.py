@@ -51,18 +51,23 @@ class _Known:
     chosen: str | None = None
     told: str | None = None
     times: int = 0
+    shape: str = ""
 
-    def follow(self, span_id: str) -> None:
-        """Tell the tree about a span that was chosen elsewhere: by the address or by a button."""
-        if self.chosen != span_id:
+    def follow(self, span_id: str, shape: str) -> None:
+        """Tell the tree about a span that was chosen elsewhere: by the address or by a button.
+
+        Where other rows are shown than before the chosen one has to be found anew.
+        """
+        if self.chosen != span_id or self.shape != shape:
+            self.shape = shape
             self.chosen = self.told = span_id
             self.times += 1
 
 
-def _known(view: str, selected: str) -> _Known:
+def _known(view: str, selected: str, shape: str) -> _Known:
     known = st.session_state.setdefault(f"{view}-known", _Known())
     assert isinstance(known, _Known)
-    known.follow(selected)
+    known.follow(selected, shape)
     return known
 
 
@@ -108,7 +113,7 @@ def _draw(
     title: str | None,
     short: bool,
 ) -> None:
-    known = _known(key, selected)
+    known = _known(key, selected, rows.name)
     pieces = rows.chunks
 
     def chosen() -> None:
@@ -144,13 +149,13 @@ def table(
     short: bool = False,
 ) -> None:
     """The same rows, all of them, as a table that can be searched, sorted and read aloud."""
-    known = _known(f"table-{run_id}", selected)
+    known = _known(f"table-{run_id}", selected, rows.name)
     place = rows.place.get(known.told or selected)  # None when it is filtered out
     key = f"tree-table-{run_id}-{known.times}"  # a choice made elsewhere makes a new table, with it chosen
 
     def chosen() -> None:
         for place in st.session_state[key].selection.rows:
-            if span := rows.rows[place].span:
+            if place < len(rows.rows) and (span := rows.rows[place].span):
                 known.chosen = span
                 on_select(span)
 

@@ -169,7 +169,7 @@ def test_the_outcome_of_a_fan_out_is_readable_in_full(page: Page, visit: ui.Visi
 def test_the_flame_with_keys_and_a_click(page: Page, visit: ui.Visit, home: Home) -> None:
     run_id = wide_run(home, 60, "20270115T080000-00000062", batch=20)
     page.goto(f"{visit.url}/run?run={run_id}&pane=flame")
-    flame, said = page.get_by_role("application"), page.get_by_role("status")
+    flame, said = page.get_by_role("application"), page.get_by_role("status", name="Span")
     flame.focus()
     expect(said).to_contain_text("run · 1 failed")
     for key, words in (
@@ -226,11 +226,12 @@ def test_hostile_rows_are_text(page: Page, visit: ui.Visit, home: Home) -> None:
         run.text(sc.QUESTION, HOSTILE)
         made.recorder.start("tool", HOSTILE, run, facts).end()
         made.recorder.start("sub_call", HOSTILE, run, facts).fail(HOSTILE, HOSTILE)
+        made.recorder.start("sub_call", "chat", run, {sc.REQUEST_MODEL: "plain"}).end()
     opened(page, visit, "20270115T080000-00000bad")
     expect(ui.tree_row(page, "<script>HOSTILE</script>")).to_be_visible()
     page.get_by_text("Flame", exact=True).click()
     page.get_by_role("application").press("ArrowDown")
-    expect(page.get_by_role("status").get_by_text("<script>HOSTILE</script>")).to_be_visible()
+    expect(page.get_by_role("status", name="Span").get_by_text("<script>HOSTILE</script>")).to_be_visible()
     page.get_by_role("button", name="Filters").click()
     page.get_by_role("combobox", name="Model").click()
     page.get_by_role("option", name="<script>HOSTILE</script>").click()
