@@ -14,7 +14,7 @@ from traces.summing import spend_of
 from traces.suspects import MEANINGS, Suspect
 from traces.view import RunView
 
-_SEVERITIES: Final[Mapping[str, Severity]] = {
+SEVERITY_OF: Final[Mapping[str, Severity]] = {
     "error": "serious",
     "cut off": "serious",
     "empty": "check",
@@ -43,7 +43,7 @@ def suspicious(view: RunView, found: Mapping[str, Suspect]) -> Iterator[Finding]
         spans = sorted(by_kind[kind], key=lambda span_id: view.by_id[span_id].seq)
         if spans:
             words = f"Sub-calls {MEANINGS[kind]}: {len(spans):,} of {total:,}."
-            yield Finding(kind, _SEVERITIES[kind], words, len(spans), tuple(spans), signal=kind)
+            yield Finding(kind, SEVERITY_OF[kind], words, len(spans), tuple(spans), signal=kind)
 
 
 def duplicates(view: RunView) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ _PARSERS: Final = frozenset(
     {"int", "float", "Decimal", "Fraction", "loads", "literal_eval", "strptime", "fromisoformat", "index"}
 )
 #: Rule of the engine's checks -> severity and what the code does, behind "... cells".
-_RULES: Final[dict[str, tuple[Severity, str]]] = {
+CHECKS: Final[dict[str, tuple[Severity, str]]] = {
     "drops_documents": ("serious", "give sub-calls only a small part of the documents"),
     "swallowed_exception": (
         "check",
@@ -37,7 +37,7 @@ def checked(view: RunView) -> Iterator[Finding]:
             if not found[rule] or found[rule][-1] is not cell:
                 found[rule].append(cell)
             lines[rule].append(f"cell {cell.cell} line {line}")
-    for rule, (severity, does) in _RULES.items():
+    for rule, (severity, does) in CHECKS.items():
         if cells := found[rule]:
             words = f"Cells that {does}: {len(cells):,} ({some_of(lines[rule])})."
             yield Finding(rule, severity, words, len(cells), ids(cells))
