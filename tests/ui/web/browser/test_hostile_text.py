@@ -276,6 +276,25 @@ def walk_steps(page: Page, visit: ui.Visit, run_id: str) -> None:
     nothing_got_in(page)
 
 
+def test_settings(page: Page, visit: ui.Visit, home: Home) -> None:
+    """Ids, names and searches of the Settings page, and the note of a price."""
+    note = "".join(c for c in hostile("note") if c.isprintable())
+    set_price(home, "openai/x", {"input": Decimal(1), "output": Decimal(1)}, note=note)
+    page.goto(f"{visit.url}/settings?{urlencode({'part': 'prices', 'model': 'openai/x'})}")
+    page.get_by_role("table", name="Prices of models").wait_for()
+    nothing_got_in(page, "note")
+    page.goto(f"{visit.url}/settings?{urlencode({'part': 'prices', 'model': hostile('model')})}")
+    expect(page.get_by_text("No model fits these words.")).to_be_visible()
+    nothing_got_in(page)
+    page.goto(f"{visit.url}/settings?{urlencode({'part': hostile('part')})}")
+    expect(page.get_by_text("There is no part")).to_be_visible()
+    nothing_got_in(page)
+    page.get_by_label("Root model", exact=True).fill(f"openai/![i]({ELSEWHERE}/i.png)<b>")
+    page.get_by_role("button", name="Save models").click()
+    expect(page.get_by_text("is not of the form PROVIDER/NAME")).to_be_visible()
+    nothing_got_in(page)
+
+
 def test_uploaded_names(page: Page, visit: ui.Visit) -> None:
     page.goto(visit.url)
     ui.choose_source(page, "Upload")
