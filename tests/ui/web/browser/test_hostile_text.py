@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -21,6 +22,7 @@ from tests.support.app import Server
 from tests.support.loopback import Fault, Loopback, Reply, Script
 from traces.home import Home
 from traces.opinions import judge
+from traces.prices import set_price
 from traces.reading import list_runs
 
 pytestmark = pytest.mark.needs("chromium")
