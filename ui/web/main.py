@@ -20,7 +20,8 @@ from ui.web.theme import OPTIONS
 _STYLE: Final = f"""
 <style>
 [data-testid="stMainBlockContainer"] {{ padding-left: 2.5rem; padding-right: 2.5rem; }}
-[role="tab"][aria-selected="true"] p, [role="radiogroup"] button[aria-checked="true"] p {{
+[role="tab"][aria-selected="true"] p, [role="radiogroup"] button[aria-checked="true"] p,
+[data-selected="true"] p {{
   color: light-dark({OPTIONS["theme.light.linkColor"]}, {OPTIONS["theme.dark.linkColor"]});
 }}
 </style>

@@ -170,7 +170,7 @@ def _cells(row: Mapping[str, Any], known: Decimal) -> list[Cell]:
     own = Decimal(row["known_usd"])
     return [
         least(row["cost_usd"], row["cost_status"], row["known_usd"]),
-        f"{float(own / known):.1%}" if known else "—",
+        f"{float(own / known):.1%}" if known and (own or row["cost_usd"]) else "—",
         f"{row['calls']:,}",
         f"{row['tokens']['input']:,}",
         f"{row['tokens']['output']:,}",
