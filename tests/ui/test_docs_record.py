@@ -67,6 +67,6 @@ def test_the_keys_named_are_those_of_the_documents(
 
 def test_the_paths_named_are_those_of_a_home(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    places = (home.spool, home.user_log, home.store, home.corpora, home.settings)
+    places = (home.spool, home.user_log, home.store, home.corpora, home.settings, home.keys)
     named = re.findall(r"`([\w./]+)`", PAGE.split("## The home folder")[1].split("## Rebuild")[0])
     assert {path.name for path in places} <= {name.rstrip("/") for name in named}
