@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any, Final
 
 import streamlit as st
@@ -16,11 +17,11 @@ from ui.web.rows_view import Column, Item, rows_view
 
 _WHOLE: Final = 10  # passages shown as text below the table
 _COLUMNS: Final = (
-    Column("Passage", 80),
-    Column("Document", 140),
+    Column("Passage", 70),
+    Column("Document", 120),
     Column("Place", 70),
-    Column("Bytes", 110, right=True),
-    Column("Other places", 60, right=True),
+    Column("Bytes", 90, right=True),
+    Column("Also in", 60, right=True),
     Column("Text"),
 )
 
@@ -35,14 +36,7 @@ def sources(view: RunView, span: SpanRow, value: Any) -> None:
         plain.text(sentence)
     if not found.passages:
         return
-    links = {str(number): _link(found, passage) for number, passage in enumerate(found.passages, 1)}
-    rows_view(
-        [_item(number, passage, links[str(number)]) for number, passage in enumerate(found.passages, 1)],
-        _COLUMNS,
-        key=f"{span.span_id}-sources",
-        label="Passages of the corpus in this prompt",
-        on_open=lambda number: _open(links[number]),
-    )
+    _table(span, found)
     for number, passage in enumerate(found.passages[:_WHOLE], 1):
         if passage.text:
             cut = f", the first {SHOWN_BYTES:,} bytes" if passage.cut else ""
@@ -50,6 +44,28 @@ def sources(view: RunView, span: SpanRow, value: Any) -> None:
             plain.code(passage.text)
     if len(found.passages) > _WHOLE:
         st.caption(f"The texts of the first {_WHOLE} of {counted(len(found.passages), 'passage')}.")
+
+
+def _table(span: SpanRow, found: Sources) -> None:
+    """Where the passages stand; columns that say nothing are left out."""
+    numbered = {str(number): passage for number, passage in enumerate(found.passages, 1)}
+    links = {number: _link(found, passage) for number, passage in numbered.items()}
+    cells = {number: _cells(number, passage, links[number]) for number, passage in numbered.items()}
+    said = [any(row[place] for row in cells.values()) for place in range(len(_COLUMNS))]
+    rows_view(
+        [
+            Item(
+                number,
+                list(compress(row, said)),
+                href=None if (link := links[number]) is None else href(link),
+            )
+            for number, row in cells.items()
+        ],
+        list(compress(_COLUMNS, said)),
+        key=f"{span.span_id}-sources",
+        label="Passages of the corpus in this prompt",
+        on_open=lambda number: _open(links[number]),
+    )
 
 
 def _link(found: Sources, passage: Passage) -> Link | None:
@@ -64,10 +80,9 @@ def _open(link: Link | None) -> None:
         st.switch_page(link[0], query_params=link[1])
 
 
-def _item(number: int, passage: Passage, link: Link | None) -> Item:
-    also = "" if passage.also is None else f"{passage.also:,}"
+def _cells(number: str, passage: Passage, link: Link | None) -> tuple[str, ...]:
+    """The cells of a passage, in the order of the columns; "" says nothing."""
+    also = f"{passage.also:,}" if passage.also else ""
     where = f"{passage.start:,} to {passage.end:,}"
-    text = passage.text or passage.problem or ""
-    name = f"Open {number}" if link is not None else str(number)
-    cells = (name, passage.document, passage.place or "", where, also, text)
-    return Item(str(number), cells, href=None if link is None else href(link))
+    name = f"Open {number}" if link is not None else number
+    return name, passage.document, passage.place or "", where, also, passage.text or passage.problem or ""

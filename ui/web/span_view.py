@@ -47,6 +47,7 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
         st.badge(outcome(span), color=_COLOURS.get(outcome(span), "red"))
         with st.container(width="content", key="span-id"):
             plain.code(span.span_id)
+        copy_button("Copy link", _address(view, span), key="span-link")
     known = record.suspects if len(view.spans) <= _AT_ONCE else None
     _ways(record, span, select, known)
     wrong = what_went_wrong(span)
@@ -54,8 +55,8 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
         problem("This span was not ended in the record: the process of the run ended before.")
     elif wrong and (span.kind != "run" or span.parent_id is not None):  # the head of the page says the run's
         problem(wrong)
-    if known is not None and span.span_id in known:
-        said("Suspect", "orange", "; ".join(signal.words for signal in known[span.span_id].signals))
+    if signs := _signs(span, known or {}):
+        said("Suspect", "orange", "; ".join(signs))
     if span.orphan:
         note("Its parent is not in the record, so it stands at the top.")
     try:
@@ -64,10 +65,20 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
         problem(error)
         return
     span_facts(view, span, detail)
-    verdict(record.home, view.run_id, span.span_id, key="span-verdict")
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="span-said"):
+        st.caption("Your verdict", width="content")
+        with st.container(width="content", gap="small"):
+            verdict(record.home, view.run_id, span.span_id, key="span-verdict")
     if detail["missing"]:
         note(f"Not in the record, though the span names it: {', '.join(detail['missing'])}.")
     _tabs(view, span, detail)
+
+
+def _signs(span: SpanRow, known: Known) -> list[str]:
+    """What speaks against a call beyond its outcome, which stands above it in words."""
+    suspect = known.get(span.span_id)
+    signals = () if suspect is None else suspect.signals
+    return [signal.words for signal in signals if signal.kind not in ("error", "empty")]
 
 
 def _path(view: RunView, span: SpanRow, select: Select) -> None:
@@ -115,7 +126,6 @@ def _ways(record: Record, span: SpanRow, select: Select, known: Known | None) ->
                 on_click=_to_suspect, args=(record, span, select),
             )  # fmt: skip
         st.button("Show in the steps", key="span-steps", on_click=_to_step, args=(view, span))
-        copy_button("Copy link", _address(view, span), key="span-link")
 
 
 def _to_suspect(record: Record, span: SpanRow, select: Select) -> None:

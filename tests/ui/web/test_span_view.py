@@ -141,7 +141,7 @@ def test_sources_with_their_passages(home: Home) -> None:
     } <= set(texts(page))
     first, second = rows_with(page, "Passage")
     assert (first["Passage"], first["Document"], first["Place"]) == ("Open 1", "letters/a.txt", "page 3")
-    assert (first["Bytes"], first["Other places"], first["Text"]) == ("10 to 37", "2", LETTER[10:])
+    assert (first["Bytes"], first["Also in"], first["Text"]) == ("10 to 37", "2", LETTER[10:])
     assert (second["Passage"], second["Document"]) == ("2", "document 7")
     assert "there are no bytes 0 to 5" in second["Text"]
     assert [code.value for code in page.code][-1] == LETTER[10:]
@@ -279,8 +279,23 @@ def test_the_next_suspect(home: Home) -> None:
     view = load_run(home, wide_run(home, 200))
     page = press(run_page(WIDE), "Next suspect")
     assert chosen(page) == named(view, "sub_call", 17).span_id
-    assert ":orange-badge[Suspect]" in [each.value for each in page.markdown]
     assert chosen(press(page, "Next suspect")) == named(view, "sub_call", 42).span_id
+
+
+def test_what_speaks_against_a_call_is_said_once(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        for slot, reply in enumerate(("It is 77.", "")):
+            call = made.recorder.start("sub_call", "chat s", run, {sc.CALL_INDEX: slot})
+            call.text(sc.PROMPT, "How many?")
+            call.text(sc.RESPONSE, reply)
+            call.end("ok", {sc.FINISH_REASONS: '["length"]' if reply else '["stop"]'})
+    view = load_run(home, WIDE)
+    signs = [
+        [text for text in texts(run_page(WIDE, named(view, "sub_call", n).span_id)) if "cut off" in text]
+        for n in (0, 1)
+    ]
+    assert [len(each) for each in signs] == [1, 0]
 
 
 def test_a_long_text_is_searched_whole(home: Home) -> None:
