@@ -447,21 +447,21 @@ def ask_known_corpus(page: Page, url: str, home: Home) -> None:
 def spend(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/spend")
     page.get_by_role("table", name="Spend by").wait_for()
-    page.locator(".js-plotly-plot .bars path").last.wait_for()
+    page.locator(".js-plotly-plot .bars path").last.wait_for(state="attached")
 
 
 @shot
 def spend_days(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/spend?by=day,corpus&sort=day")
     page.get_by_role("table", name="Spend by").wait_for()
-    page.locator(".js-plotly-plot .bars path").last.wait_for()
+    page.locator(".js-plotly-plot .bars path").last.wait_for(state="attached")
 
 
 @shot
 def spend_calls(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/spend?view=calls")
     page.get_by_role("table", name="The dearest sub-calls").wait_for()
-    page.locator(".js-plotly-plot .scatter path").first.wait_for()
+    page.locator(".js-plotly-plot .scatter path").first.wait_for(state="attached")
 
 
 @shot
@@ -474,7 +474,7 @@ def spend_limits(page: Page, url: str, home: Home) -> None:
 def spend_models(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/spend?view=models&sub=openai/gpt-5")
     page.get_by_role("table", name="Recorded cost").wait_for()
-    page.locator(".js-plotly-plot .bars path").last.wait_for()
+    page.locator(".js-plotly-plot .bars path").last.wait_for(state="attached")
 
 
 @shot
@@ -546,7 +546,7 @@ def run_of(home: Home, question: str) -> str:
 
 def faulty(home: Home) -> str:
     """The newest run with a failed sub-call of the demo model."""
-    return next(run.run_id for run in list_runs(home) if run.failed_sub_calls and run.demo)
+    return next(run.run_id for run in list_runs(home) if run.failed_sub_calls and run.demo and not run.forced)
 
 
 def cut_short(home: Home) -> str:
