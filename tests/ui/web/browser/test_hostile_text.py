@@ -260,7 +260,13 @@ def walk_run(page: Page, visit: ui.Visit, run_id: str) -> None:
     page.get_by_role("treeitem").first.wait_for(state="detached")
     ui.settle(page)
     nothing_got_in(page, "question")
-    for view, table in (("overview", "Prompts by their pattern"), ("findings", "Suspects")):
+    views = {
+        "overview": "Prompts by their pattern",
+        "findings": "Suspects",
+        "coverage": "Documents and what became of their parts",
+        "coverage&document=0": "Parts of the document",
+    }
+    for view, table in views.items():
         page.goto(f"{visit.url}/run?run={run_id}&view={view}")
         page.get_by_role("table", name=table).wait_for()
         ui.settle(page)
