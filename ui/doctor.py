@@ -16,7 +16,7 @@ import click
 
 from ui.common import State, print_json, shared_options
 from ui.figures import counted
-from ui.models_config import DEMO_WORDS, KEY_VARIABLES
+from ui.models_config import DEMO_WORDS
 from ui.startup import PACKAGES, identity_problem
 from ui.visible import line
 
@@ -170,12 +170,14 @@ def _models(home: Home) -> Check:
     from ui.models_config import choose_models
     from ui.web.settings import load_settings
     from ui.web.settings_keys import key_origins
+    from ui.web.settings_needs import PROVIDERS
 
     settings = load_settings(home)
     models = choose_models(None, None, settings.over(os.environ))
     root_from, sub_from = settings.origin(os.environ)
     origins = key_origins(home, os.environ)
-    names = dict.fromkeys((*KEY_VARIABLES, *origins))
+    known = (key for _, key, _ in PROVIDERS.values() if key is not None)
+    names = dict.fromkeys((*known, *origins))
     keys = ", ".join(f"{name} {_KEY_WORDS[origins.get(name)]}" for name in names)
     detail = f"root {models.root} ({root_from}), sub {models.sub} ({sub_from}); keys: {keys}"
     if models.demo:

@@ -11,20 +11,6 @@ if TYPE_CHECKING:
     from rlm_core.pricing import PriceTable
 
 DEMO_WORDS: Final = "demo model, no language model involved"
-# the variables LiteLLM reads for the providers people use most; presence is reported, values never
-KEY_VARIABLES: Final = (
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "GEMINI_API_KEY",
-    "AZURE_API_KEY",
-    "MISTRAL_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "GROQ_API_KEY",
-    "OPENROUTER_API_KEY",
-    "TOGETHERAI_API_KEY",
-    "COHERE_API_KEY",
-    "XAI_API_KEY",
-)
 
 
 @dataclass(frozen=True, slots=True)

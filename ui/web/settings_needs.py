@@ -9,15 +9,15 @@ from typing import Final
 PROVIDERS: Final[dict[str, tuple[str, str | None, str | None]]] = {
     "openai": ("OpenAI, or a server of your own", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     "anthropic": ("Anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_API_BASE"),
-    "gemini": ("Google Gemini", "GEMINI_API_KEY", None),
+    "gemini": ("Google Gemini", "GEMINI_API_KEY", "GEMINI_API_BASE"),
     "azure": ("Azure OpenAI", "AZURE_API_KEY", "AZURE_API_BASE"),
     "mistral": ("Mistral", "MISTRAL_API_KEY", "MISTRAL_API_BASE"),
     "deepseek": ("DeepSeek", "DEEPSEEK_API_KEY", "DEEPSEEK_API_BASE"),
-    "groq": ("Groq", "GROQ_API_KEY", None),
+    "groq": ("Groq", "GROQ_API_KEY", "GROQ_API_BASE"),
     "openrouter": ("OpenRouter", "OPENROUTER_API_KEY", "OPENROUTER_API_BASE"),
     "together_ai": ("Together", "TOGETHERAI_API_KEY", None),
-    "cohere": ("Cohere", "COHERE_API_KEY", None),
-    "xai": ("xAI", "XAI_API_KEY", None),
+    "cohere": ("Cohere", "COHERE_API_KEY", "COHERE_API_BASE"),
+    "xai": ("xAI", "XAI_API_KEY", "XAI_API_BASE"),
     "ollama": ("Ollama", None, "OLLAMA_API_BASE"),
 }
 

@@ -10,6 +10,7 @@ from rlm_core.sandbox import MEANING, Level, Probe
 from tests.support.pages import ask_page, shown, use
 from traces.home import Home
 from ui.web import launch
+from ui.web.settings import Settings, save_settings
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +51,20 @@ def test_a_machine_below_the_default_says_why_and_needs_consent(
     page.checkbox(key="ask-sandbox").check().run()
     page.button(key="ask-start").click().run()
     assert [order.sandbox for order in started] == [None, "weak"]
+
+
+def test_a_machine_below_the_level_of_the_settings_needs_consent(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(monkeypatch, "standard", "bubblewrap is not installed", "standard")
+    page = ask_page().run()
+    assert not has_consent(page)
+    save_settings(home, Settings(sandbox="strict"))
+    page = ask_page().run()
+    assert has_consent(page) and "bubblewrap is not installed" in shown(page)
+    save_settings(home, Settings(sandbox="none"))
+    machine(monkeypatch, "weak", "the kernel has no Landlock", "standard")
+    assert not has_consent(ask_page().run())
 
 
 def test_a_system_without_a_lock_says_so_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

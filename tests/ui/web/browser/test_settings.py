@@ -84,6 +84,24 @@ def test_every_part_passes_the_accessibility_checker(page: Page, visit: ui.Visit
         assert [(item["id"], item["nodes"][0]["html"][:200]) for item in found] == [], name
 
 
+def test_a_newcomer_is_led_through_the_broken_example(browser: Browser, tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    with running_app(home) as app, ui.visiting(browser, f"http://127.0.0.1:{app.port}") as visit:
+        page = visit.tab()
+        page.get_by_role("button", name="Show me").click()
+        for step in range(1, 6):
+            expect(page.get_by_text(f"({step} of 5)")).to_be_visible()
+            expect(page).to_have_url(re.compile(rf"guide={step}&span="))
+            if step == 4:
+                expect(page.locator(".st-key-span-title")).to_contain_text("llm_query")
+            if step < 5:
+                page.get_by_role("button", name="Next", exact=True).click()
+        found = Axe().run(page, context=".st-key-guide").response["violations"]
+        assert [item["id"] for item in found] == []
+        page.get_by_role("link", name="Ask a question of your own").click()
+        expect(page.get_by_role("button", name="Show me")).to_be_visible()
+
+
 def test_a_run_goes_on_while_the_app_is_started_anew_and_two_tabs_show_its_end(
     browser: Browser, tmp_path: Path
 ) -> None:
