@@ -35,6 +35,7 @@ from traces.locks import FileLock
 from traces.opinions import judge, tag
 from traces.reading import list_runs, load_run
 from ui.web import additions
+from ui.web.first_steps import BROKEN
 
 QUESTION: Final = "How many tickets are about billing?"
 LONG: Final = " ".join(["Which of the customers that wrote more than once are still waiting?"] * 6)
@@ -492,6 +493,47 @@ def spend_demo_only(page: Page, url: str, home: Home) -> None:
 def empty_spend(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/spend")
     expect(page.get_by_text("There are no runs yet")).to_be_visible()
+
+
+# -- Settings and the guide
+
+
+@shot
+def settings_models(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/settings")
+    expect(page.get_by_text("What a run uses now")).to_be_visible()
+
+
+@shot
+def settings_keys(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/settings?part=keys")
+    page.get_by_role("table").wait_for()
+
+
+@shot
+def settings_defaults(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/settings?part=defaults")
+    expect(page.get_by_text("This machine gives")).to_be_visible()
+
+
+@shot
+def settings_prices(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/settings?part=prices&model=openai/of-our-own")
+    page.get_by_role("table").wait_for()
+    expect(page.get_by_role("button", name="Set the price")).to_be_visible()
+
+
+@shot
+def settings_home(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/settings?part=home")
+    page.get_by_role("table").wait_for()
+
+
+@shot
+def guide(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={BROKEN}&guide=4")
+    expect(page.get_by_text("(4 of 5)")).to_be_visible()
+    page.get_by_role("treeitem").first.wait_for()
 
 
 # -- a home where nothing was asked yet, and runs at work
