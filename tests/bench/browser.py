@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from tests.bench.rows import Row
 from tests.support import browser as ui
@@ -41,7 +42,7 @@ _ARM: Final = """
 
 
 def browser_figures() -> list[Row]:
-    """Opening a run, and choosing sub-calls in its tree; a row as `Figure` takes it."""
+    """Opening a run, choosing sub-calls in its tree, and its tools; a row as `Figure` takes it."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         home = Home.resolve(Path(folder) / "home")
@@ -55,12 +56,14 @@ def browser_figures() -> list[Row]:
                 page = visit.context.new_page()
                 opened = [open_run(page, f"{visit.url}/run?run={run_id}") for _ in range(OPENINGS)]
                 clicks = click_rows(page)
+                tools = use_tools(page)
                 page.close()
                 target = TARGET if spans <= 2_000 else None
                 rows += [
                     (f"opening the page of a {spans:,}-span run until it is painted", "s", opened, None),
                     (f"  a click in its tree until the detail is painted ({spans:,})", "s", clicks, target),
                 ]
+                rows += [(f"  {what} ({spans:,})", "s", [seconds], None) for what, seconds in tools]
     return rows
 
 
@@ -87,3 +90,43 @@ def click_rows(page: Page) -> list[float]:
         row.click()
         seconds.append(page.evaluate("window.painted") / 1000)
     return seconds[1:]  # the first one also loads what the page had not needed before
+
+
+def use_tools(page: Page) -> list[tuple[str, float]]:
+    """Seconds of what is done once with a run: search, filter, flame. Each is left as it was found."""
+    field = page.get_by_label("Search in names and texts", exact=True)
+    found, fits = page.get_by_text("hold it, in"), page.get_by_text("filtered out")
+
+    def look_for(text: str) -> float:
+        field.fill(text)
+        seconds = until(page, lambda: field.press("Enter"), found)
+        field.fill("")
+        field.press("Enter")
+        found.wait_for(state="hidden")
+        ui.settle(page)
+        return seconds
+
+    times = [("a search for words until the hits are there", look_for("refund of order 1"))]
+    page.get_by_text("Regex", exact=True).click()
+    ui.settle(page)
+    times.append(("a search by regular expression", look_for("order [0-9]*7”")))
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_role("combobox", name="Status").click()
+    times.append(("a filter by status", until(page, page.get_by_role("option", name="error").click, fits)))
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Clear filters").click()
+    fits.wait_for(state="hidden")
+    page.keyboard.press("Escape")
+    flame = page.get_by_role("application")
+    times.append(("the flame", until(page, page.get_by_text("Flame", exact=True).click, flame)))
+    return times
+
+
+def until(page: Page, act: Callable[[], None], there: Locator) -> float:
+    """Seconds from an act until something is there, the page at rest and painted."""
+    began = time.perf_counter()
+    act()
+    there.first.wait_for()
+    ui.settle(page)
+    page.evaluate(f"async () => {{ {_FRAMES} }}")
+    return time.perf_counter() - began
