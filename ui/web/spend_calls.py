@@ -105,7 +105,7 @@ def _dearest(dear: Sequence[Dear]) -> None:
             Column("Model", 130),
             Column("Tokens in", 80, right=True),
             Column("Tokens out", 80, right=True),
-            Column("Where", 150),
+            Column("Where", 205),
             Column("Text"),
         ],
         key="spend-dearest",

@@ -69,12 +69,12 @@ def _limits(shown: Sequence[Budget], runs: Mapping[str, RunSummary]) -> None:
             for one in shown
         ],
         [
-            Column("Run", 260),
+            Column("Run"),
             Column("Limit of", 80),
             Column("Taken", 110, right=True),
             Column("Limit", 110, right=True),
             Column("Used", 70, right=True),
-            Column("State"),
+            Column("State", 190),
         ],
         key="spend-limits",
         label="Limits of runs, the most used first",
@@ -152,11 +152,11 @@ def _page(shown: Sequence[RunSummary], checked: tuple[str, ...]) -> None:
             for run in shown
         ],
         [
-            Column("Run", 260),
+            Column("Run"),
             Column("Status", 90),
             Column("Cost", 120, right=True),
             Column("Sub-calls", 80, right=True),
-            Column("Models"),
+            Column("Models", 250),
             Column("Started", 130),
         ],
         key="spend-runs",

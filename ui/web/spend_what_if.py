@@ -11,7 +11,7 @@ import streamlit as st
 from rlm_core.errors import InputError
 from traces.home import Home
 from traces.prices import overrides
-from traces.rows import RunSummary
+from traces.rows import RunSummary, money_json
 from traces.what_if import ROLES, check_models
 from ui.figures import counted, money
 from ui.visible import line
@@ -99,16 +99,22 @@ def _outcome(home: Home, asked: Question, models: Mapping[str, str]) -> None:
 
 
 def _totals(report: Mapping[str, Any]) -> None:
-    difference = report["difference_usd"]
     shown = (
         ("As recorded", least(report["recorded_usd"], None, report["recorded_known_usd"])),
         ("With these models", least(report["total_usd"], None, report["known_usd"])),
-        ("Difference", _signed(difference)),
+        ("Difference", _signed(report["difference_usd"])),
     )
+    known = [Decimal(row["difference_usd"]) for row in report["rows"] if row["difference_usd"] is not None]
+    words = ""
+    if report["difference_usd"] is None and known:
+        change = _signed(money_json(sum(known, Decimal(0))))
+        words = f"{change} in {counted(len(known), 'row')} where both are known"
     with st.container(key="spend-as-totals"):
         for column, (label, value) in zip(st.columns(4, gap="small"), shown, strict=False):
             with column.container(border=True, gap=None):
                 st.metric(label, value)
+                if label == "Difference" and words:
+                    st.text(words)
 
 
 def _signed(usd: str | None) -> str:

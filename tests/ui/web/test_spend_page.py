@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from rlm_core import semconv as sc
 from tests.support.pages import (
     HOSTILE,
     ask_page,
@@ -26,7 +27,6 @@ from tests.traces.records import record_run
 from traces.home import Home
 from traces.prices import set_price
 from traces.reading import cost_report, list_runs
-from traces.upkeep import delete_run
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +149,7 @@ def test_what_other_models_would_have_cost(home: Home) -> None:
     page.run()
     assert page.query_params["sub"] in ("openai/gpt-5", ["openai/gpt-5"])
     told = figures(page)
+    assert any(text.endswith(" in 2 rows where both are known") for text in texts(page))
     assert told["Difference"] == "unknown" and told["As recorded"].startswith("at least $")
     small = next(row for row in rows_of(page, "spend-as") if row["model"] == SUB_MODEL)
     assert dollars(small["Would be"]) == 5 * dollars(small["Recorded"])
@@ -181,29 +182,37 @@ def test_what_an_address_cannot_mean_is_said_in_one_sentence(home: Home, query: 
     assert not badly_shown(page, "HOSTILE")
 
 
+def demo_run(home: Home, number: int) -> None:
+    with recording(home, run_id(number)) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {sc.DEMO: True})
+        call = made.recorder.start("sub_call", "chat demo/sub", run, {sc.REQUEST_MODEL: "demo/sub"})
+        call.end("ok", {sc.COST_USD: "0", sc.COST_STATUS: "demo", sc.USAGE_INPUT: 9, sc.USAGE_OUTPUT: 1})
+        run.end()
+        made.close("ok")
+
+
 def test_demo_runs_are_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = use(Home.resolve(tmp_path / "home"), monkeypatch)
-    page = spend_page()  # the examples are there from the first look on
-    assert (
-        "All of these runs are of the demo model. “Count demo runs” shows what they did, at no cost."
-        in texts(page)
-    )
+    for number in range(2):
+        demo_run(home, number)
+    only_demo = "All of these runs are of the demo model. “Count demo runs” shows what they did, at no cost."
+    page = spend_page()
+    assert only_demo in texts(page) and not page.metric
     record_run(home)
     page.run()
-    assert figures(page)["Total"] == "$2"
     left_out = "2 runs of the demo model cost nothing and are left out of every figure."
-    assert left_out in texts(page)
+    assert figures(page)["Total"] == "$2" and left_out in texts(page)
     page.toggle(key="spend-demo").set_value(True)
     page.run()
     assert figures(page)["Total"] == "$2" and left_out not in texts(page)
-    assert {row["model"] for row in rows_of(page, "spend-groups")} == {"r", "s", "demo/root", "demo/sub"}
+    assert "2 runs of the demo model, at no cost, in these figures." in texts(page)
+    assert {row["model"] for row in rows_of(page, "spend-groups")} == {"r", "s", "demo/sub"}
+    page = spend_page(run=run_id(1))
+    assert figures(page)["Total"] == "$0", "whoever names a run means it"
 
 
 def test_a_home_without_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = use(Home.resolve(tmp_path / "home"), monkeypatch)
-    spend_page()
-    for run in list_runs(home):
-        delete_run(home, run.run_id)
+    use(Home.resolve(tmp_path / "home"), monkeypatch)
     assert "There are no runs yet, so nothing was spent." in texts(spend_page())
 
 
@@ -214,7 +223,7 @@ def test_a_run_at_work_counts_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyP
         page = spend_page()
         assert "1 at work, counted so far" in shown(page)
         made.recorder.start("sub_call", "chat s", None, {}).end(
-            "ok", {"rlm.cost.usd": "0.5", "rlm.cost.status": "priced"}
+            "ok", {sc.COST_USD: "0.5", sc.COST_STATUS: "priced"}
         )
         page.run()
         assert figures(page)["Total"] == "$0.5"

@@ -37,7 +37,8 @@ _STYLE: Final = """
 .st-key-spend-figures [data-testid="stMetricValue"], .st-key-spend-as-totals [data-testid="stMetricValue"] {
   font-size: 1.6rem;
 }
-.st-key-spend-figures [data-testid="stText"] { font-size: 0.8125rem; }
+.st-key-spend-figures [data-testid="stText"],
+.st-key-spend-as-totals [data-testid="stText"] { font-size: 0.8125rem; }
 </style>
 """
 
