@@ -16,6 +16,8 @@ from ui.web import addition_view, launch, stored, uploads
 from ui.web.listing import listing, moment
 from ui.web.new_documents import MAX_UPLOAD_MB
 from ui.web.notices import problem, said
+from ui.web.places import CORPUS, href
+from ui.web.words_field import words_field
 
 OPEN: Final = "corpora-open"  # in the session: the corpus to go to, "" for the list
 SAID: Final = "corpora-said"  # (word, colour, sentence) about what was done last
@@ -48,12 +50,9 @@ def overview(home: Home) -> None:
         st.text("There are no corpora yet. Add documents here, or ask about a sample on the Ask page.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        words = st.text_input(
-            "Filter", key="filter", placeholder="words in name or id", type="search", live=True,
-            bind="query-params",
-        )  # fmt: skip
+        words = words_field("filter", key="corpora-filter", placeholder="words in name or id")
         st.button("Refresh", key="corpora-refresh")
-    fitting = matching(found, words or "")
+    fitting = matching(found, words)
     all_of_them = counted(len(found), "corpus", "corpora")
     st.caption(all_of_them if len(fitting) == len(found) else f"{len(fitting):,} of {all_of_them}")
     if not fitting:
@@ -62,6 +61,7 @@ def overview(home: Home) -> None:
     listing(
         fitting, lambda shown: _rows(home, shown), key="corpora-table", alt="Corpora, newest first",
         widths=_WIDTHS, right=_RIGHT, button=("Open", _open),
+        href=lambda info: href(("pages/corpora.py", {CORPUS: info.corpus_id})),
     )  # fmt: skip
 
 
@@ -158,7 +158,8 @@ def _went_well(home: Home) -> None:
         with st.container(horizontal=True, vertical_alignment="center", key=f"added-{info.corpus_id}"):
             with st.container(width="content"):
                 said("Added", "green", f"{info.name}: {_contents(info)}")
-            st.page_link("pages/corpora.py", label="Open it", query_params={"corpus": info.corpus_id})
+            # a link to the page itself would leave the address as it is
+            st.button("Open it", key=f"added-open-{info.corpus_id}", on_click=_open, args=(info,))
             st.button(
                 "Dismiss", key=f"added-dismiss-{info.corpus_id}", on_click=added.remove,
                 args=(info.corpus_id,),

@@ -18,15 +18,20 @@ from ui.web import corpus_changes, corpus_choice, document_view, plain, runs_tab
 from ui.web.corpora_list import SAID
 from ui.web.listing import listing
 from ui.web.notices import note, problem, said
+from ui.web.places import document_link, href, run_link
 from ui.web.run_header import fact
+from ui.web.words_field import words_field
 
 OPEN_RUN: Final = "corpus-run"  # in the session: the run to go to
 _GO: Final = "corpus-ask"  # in the session: the corpus to ask about
 _SHOW: Final = "show"  # in the address: the open tab
+_REMARKS: Final = "remarks"
+_TAB: Final = "corpus-tab"
+_TABS: Final = ("Documents", "Left out", "Runs")
 _NAMED_FILES: Final = 5
-_DOCUMENTS: Final = {"No": 48, "Document": 200, "Kind": 125, "Characters": 88, "Remarks": 110}
+_DOCUMENTS: Final = {"Document": 200, "No": 64, "Kind": 125, "Characters": 88, "Remarks": 140}
 _LEFT_OUT: Final = {"File": 420, "Why": 640}
-_RUNS: Final = {"Status": 90, "Question": 420, "Answer": 320, "Started": 130}
+_RUNS: Final = {"Question": 420, "Status": 90, "Answer": 320, "Started": 130}
 
 
 def details(home: Home, corpus_id: str) -> None:
@@ -47,7 +52,7 @@ def details(home: Home, corpus_id: str) -> None:
     _head(home, corpus, runs)
     corpus_changes.removal(home, corpus_id, runs)
     _changed(home, corpus)
-    documents, left_out, asked = st.tabs(["Documents", "Left out", "Runs"], key=_SHOW, bind="query-params")
+    documents, left_out, asked = st.tabs(_TABS, default=_tab(), key=_TAB, on_change=_shown)
     if documents.open:
         with documents:
             _documents(corpus)
@@ -57,6 +62,22 @@ def details(home: Home, corpus_id: str) -> None:
     if asked.open:
         with asked:
             _runs(runs)
+
+
+def _tab() -> str:
+    """The tab that the address asks for; one that is not there is said."""
+    asked = st.query_params.get(_SHOW, _TABS[0])
+    if asked in _TABS:
+        return asked
+    problem(f"There is no tab “{asked[:40]}” of a corpus; these are its documents.")
+    return _TABS[0]
+
+
+def _shown() -> None:
+    if (tab := st.session_state[_TAB]) == _TABS[0]:
+        st.query_params.pop(_SHOW, None)
+    else:
+        st.query_params[_SHOW] = tab
 
 
 def _head(home: Home, corpus: Corpus, runs: Sequence[RunSummary]) -> None:
@@ -116,12 +137,10 @@ def _documents(corpus: Corpus) -> None:
     left, right = st.columns([7, 6], gap="medium")
     with left:
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            words = st.text_input(
-                "Filter", key="name", placeholder="words in the name", type="search", live=True,
-                bind="query-params",
-            )  # fmt: skip
-            remarked = st.toggle("Only with remarks", key="remarks", bind="query-params")
-        found = matching(corpus.documents, words or "", only_remarked=remarked)
+            key = f"documents-filter-{corpus.corpus_id}"
+            words = words_field("name", key=key, placeholder="words in the name")
+            remarked = _only_remarked(corpus.corpus_id)
+        found = matching(corpus.documents, words, only_remarked=remarked)
         every = counted(len(corpus.documents), "document")
         st.caption(every if len(found) == len(corpus.documents) else f"{len(found):,} of {every}")
         if found:
@@ -130,11 +149,25 @@ def _documents(corpus: Corpus) -> None:
                 first=chosen if len(found) == len(corpus.documents) else 0,
                 widths=_DOCUMENTS, right=("No", "Characters"),
                 button=("Read", lambda one: document_view.choose(corpus.corpus_id, one.number)),
+                href=lambda one: href(document_link(corpus.corpus_id, one.number)),
             )  # fmt: skip
         else:
             st.text("No document fits this filter.")
     with right:
         document_view.document(corpus, document_view.choice(corpus))
+
+
+def _only_remarked(corpus_id: str) -> bool:
+    """The switch for documents with remarks; like the field, it stands in the address and leads."""
+    key = f"documents-remarked-{corpus_id}"
+    if key not in st.session_state:
+        st.session_state[key] = st.query_params.get(_REMARKS) == "1"
+    only = st.toggle("Only with remarks", key=key)
+    if only:
+        st.query_params[_REMARKS] = "1"
+    else:
+        st.query_params.pop(_REMARKS, None)
+    return only
 
 
 def matching(documents: Sequence[Document], words: str, *, only_remarked: bool) -> list[Document]:
@@ -151,8 +184,8 @@ def matching(documents: Sequence[Document], words: str, *, only_remarked: bool) 
 def _document_rows(shown: Sequence[Document]) -> list[dict[str, Any]]:
     return [
         {
-            "No": document.number,
             "Document": document.name,
+            "No": document.number,
             "Kind": ", ".join(filter(None, (corpora.kind(document), corpora.parts(document)))),
             "Characters": f"{document.chars:,}",
             "Remarks": "; ".join(document.problems),
@@ -184,7 +217,7 @@ def _runs(runs: Sequence[RunSummary]) -> None:
 
     listing(
         runs, rows, key="corpus-runs-table", alt="Runs over this corpus", widths=_RUNS,
-        button=("Open", _open_run),
+        button=("Open", _open_run), href=lambda run: href(run_link(run.run_id)),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from ui.web.places import DOCUMENT, FROM, TO
 from ui.web.run_header import fact
 from ui.web.run_record import Record, Select
 from ui.web.strips_view import Strip, strips_view
+from ui.web.words_field import words_field
 
 _STYLE: Final = """
 <style>
@@ -92,7 +93,7 @@ def _documents(found: Coverage, chosen: DocumentCoverage | None) -> None:
             format_func=lambda name: f"{titles[name]} ({len(which[name]):,})",
             on_change=_listed,
         )  # fmt: skip
-        words = st.text_input("Filter", key=_NAME, placeholder="words in the name", bind="query-params")
+        words = words_field(_NAME, key="coverage-words", placeholder="words in the name")
     wanted = words.casefold().split()
     listed = which[st.session_state[_WHICH]]
     fitting = [one for one in listed if all(word in one.name.casefold() for word in wanted)]

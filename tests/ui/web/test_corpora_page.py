@@ -17,7 +17,6 @@ from tests.support.pages import (
     HOSTILE,
     badly_shown,
     corpora_page,
-    elements,
     problems,
     rows_with,
     shown,
@@ -92,10 +91,10 @@ def test_the_list_has_a_row_for_each_corpus(mixed: Corpus, home: Home, tmp_path:
 def test_the_list_is_filtered_by_words(mixed: Corpus, home: Home) -> None:
     Corpus.from_texts(["x"], home.corpora, name="Other")
     page = corpora_page()
-    page.text_input(key="filter").set_value("bag MIX").run()
+    page.text_input(key="corpora-filter").set_value("bag MIX").run()
     assert [row["Name"] for row in rows_with(page, "Name")] == ["Mixed bag"]
     assert "1 of 2 corpora" in [caption.value for caption in page.caption]
-    page.text_input(key="filter").set_value("nothing like it").run()
+    page.text_input(key="corpora-filter").set_value("nothing like it").run()
     assert "No corpus fits this filter." in texts(page)
 
 
@@ -137,9 +136,9 @@ def test_a_corpus_shows_its_documents_and_the_text_of_one(mixed: Corpus) -> None
 
 def test_documents_are_filtered(mixed: Corpus) -> None:
     page = opened(mixed)
-    page.toggle(key="remarks").set_value(True).run()
+    page.toggle(key=f"documents-remarked-{mixed.corpus_id}").set_value(True).run()
     assert [row["Document"] for row in rows_with(page, "Document")] == ["old.txt"]
-    page.text_input(key="name").set_value("good").run()
+    page.text_input(key=f"documents-filter-{mixed.corpus_id}").set_value("good").run()
     assert "No document fits this filter." in texts(page)
 
 
@@ -287,9 +286,11 @@ def test_what_was_added_is_said_and_the_page_stays(tmp_path: Path, home: Home) -
     (info,) = Corpus.list(home.corpora)
     assert "My docs: 1 document, 4 characters." in texts(page) and "corpus" not in page.query_params
     assert additions.all_of(home) == []
-    (link,) = (one for one in elements(page) if one.type == "page_link" and one.proto.label == "Open it")
-    assert link.proto.query_string == f"corpus={info.corpus_id}"
     assert added(page.run())
+    page.button(key=f"added-open-{info.corpus_id}").click().run()
+    assert page.query_params["corpus"] == info.corpus_id
+    del page.query_params["corpus"]
+    page.run()
     page.button(key=f"added-dismiss-{info.corpus_id}").click().run()
     assert not added(page)
 

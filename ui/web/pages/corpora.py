@@ -25,7 +25,7 @@ def page() -> None:
     if run_id := st.session_state.pop(corpus_details.OPEN_RUN, None):
         st.switch_page("pages/run.py", query_params={"run": run_id})
     if (opened := st.session_state.pop(corpora_list.OPEN, None)) is not None:
-        st.switch_page("pages/corpora.py", query_params={"corpus": opened} if opened else {})
+        st.query_params.from_dict({"corpus": opened} if opened else {})
     named = st.query_params.get("corpus")
     try:
         if named:

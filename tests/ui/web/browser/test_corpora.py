@@ -28,9 +28,9 @@ def test_upload_with_a_broken_pdf_then_ask(page: Page, visit: ui.Visit, home: Ho
 
     expect(page.get_by_text("My notes: 4 documents, 62 characters, 1 file left out.")).to_be_visible()
     (info,) = Corpus.list(home.corpora)
-    page.get_by_role("link", name="Open it").click()
+    page.get_by_role("button", name="Open it").click()
     expect(page.locator(".st-key-corpus-name")).to_have_text("My notes")
-    assert page.url.endswith(f"corpora?corpus={info.corpus_id}")
+    expect(page).to_have_url(f"{visit.url}/corpora?corpus={info.corpus_id}")
     expect(page.get_by_role("cell", name="note 4.txt")).to_be_visible()
     page.get_by_role("tab", name="Left out").click()
     expect(page.get_by_role("cell", name="scan.pdf")).to_be_visible()
