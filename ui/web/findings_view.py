@@ -11,13 +11,13 @@ from traces.findings import findings
 from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.suspects import Suspect
-from ui.figures import counted
 from ui.web import plain
 from ui.web.notices import Colour, note
 from ui.web.places import href, run_link
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.run_record import Record, Select
 from ui.web.span_paths import title
+from ui.web.ways import narrow_tree, open_view, way
 
 COLOURS: Final[dict[str, Colour]] = {"serious": "red", "check": "orange", "note": "gray"}
 _LEGEND: Final = (
@@ -52,35 +52,34 @@ def show(record: Record, select: Select) -> None:
     if not found:
         plain.text(_NOTHING)
     for number, finding in enumerate(found):
-        _finding(record.view, finding, number)
+        _finding(record.view, finding, number, select)
     if record.suspects:
         _suspects(record.view, record.suspects, select)
 
 
-def _finding(view: RunView, finding: Finding, number: int) -> None:
+def _finding(view: RunView, finding: Finding, number: int, select: Select) -> None:
     with st.container(horizontal=True, gap="small", key=f"finding-{number}"):
         with st.container(width=76):
             st.badge(finding.severity, color=COLOURS[finding.severity])
         with st.container(width="stretch", gap=None):
             plain.text(finding.words)
             with st.container(horizontal=True, gap="small"):
-                _ways(view, finding)
+                _ways(view, finding, number, select)
 
 
-def _ways(view: RunView, finding: Finding) -> None:
-    """Links to the spans of a finding, and to all of them where the tree can be narrowed to them."""
+def _ways(view: RunView, finding: Finding, number: int, select: Select) -> None:
+    """To the spans of a finding, and to all of them where the tree can be narrowed to them."""
+    key = f"to-{number}"
     for span_id in finding.spans[:_SPANS]:
-        page, query = run_link(view.run_id, span_id)
-        st.page_link(page, label=f":blue[{place(view, span_id)}]", query_params=query)
+        way(f":blue[{place(view, span_id)}]", f"{key}-{span_id}", select, span_id)
     more = len(finding.spans) - _SPANS
-    page, query = run_link(view.run_id)
     if finding.signal is not None:
         label = f"all {finding.count:,} in the tree" if more > 0 else "in the tree"
-        st.page_link(page, label=f":blue[{label}]", query_params={**query, "status": finding.signal})
+        way(f":blue[{label}]", f"{key}-tree", narrow_tree, finding.signal)
     elif more > 0:
         st.caption(f"and {more:,} more", width="content")
     if finding.kind in _COVERAGE:
-        st.page_link(page, label=":blue[Coverage]", query_params={**query, "view": "coverage"})
+        way(":blue[Coverage]", f"{key}-coverage", open_view, "coverage")
 
 
 def place(view: RunView, span_id: str) -> str:
@@ -116,11 +115,9 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
     columns = (
         Column("Sub-call", 170),
         Column("Suspicion", 80, right=True),
-        Column("Evidence", 420),
+        Column("Evidence"),
         Column("Reply"),
     )
     rows_view(rows, columns, key="suspects", label="Suspects", on_open=select)
     if len(suspects) > _SUSPECTS:
-        page, query = run_link(view.run_id)
-        rest = counted(len(suspects), "suspect")
-        st.page_link(page, label=f"All {rest} in the tree", query_params={**query, "status": SUSPECT})
+        way(f":blue[All {len(suspects):,} suspects in the tree]", "to-suspects", narrow_tree, SUSPECT)

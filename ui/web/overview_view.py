@@ -20,6 +20,7 @@ from ui.web.places import href, run_link
 from ui.web.rows_view import Cell, Column, Item, rows_view
 from ui.web.run_record import Record, Select
 from ui.web.run_words import stopped
+from ui.web.ways import way
 
 _NO_CALLS: Final = "No sub-call has been made."
 _LIMITS: Final = ("max_iterations", "budget", "timeout")
@@ -39,7 +40,7 @@ def show(record: Record, select: Select) -> None:
         _children(view, seen, select)
         _prompts(view, seen, select)
     with right:
-        _limits(view, seen)
+        _limits(view, seen, select)
         _dearest(view, seen, select)
 
 
@@ -138,7 +139,7 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
     if by_tokens:
         st.caption("No call is known to have cost money; these took the most tokens.")
     columns = (
-        Column("Call", 140),
+        Column("Call", 164),
         Column("Model"),
         Column("Tokens", 124, right=True),
         Column("Cost", 90, right=True),
@@ -163,7 +164,7 @@ def _call(view: RunView, span: SpanRow, total: Spend, by_tokens: bool) -> Item:
     return Item(span.span_id, cells, href(run_link(view.run_id, span.span_id)))
 
 
-def _limits(view: RunView, seen: Overview) -> None:
+def _limits(view: RunView, seen: Overview, select: Select) -> None:
     st.markdown("##### What hit a limit")
     if not view.live:
         ended = view.summary.stop_reason in _LIMITS or view.summary.forced
@@ -178,7 +179,7 @@ def _limits(view: RunView, seen: Overview) -> None:
         st.caption(_escaped(f"Without a limit{', so far' if view.live else ''}: {used}."))
     for name, (what, kind) in _EVENTS.items():
         if spans := seen.events.get(name):
-            _event(view, name, f"{counted(len(spans), kind)}: {what}", spans[0])
+            _event(view, name, f"{counted(len(spans), kind)}: {what}", spans[0], select)
     if not seen.events:
         plain.text("No call was refused, timed out or cut off, and no cell interrupted.")
 
@@ -207,12 +208,11 @@ def _escaped(words: str) -> str:
     return words.replace("$", "\\$")
 
 
-def _event(view: RunView, name: str, words: str, first: str) -> None:
+def _event(view: RunView, name: str, words: str, first: str, select: Select) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"limit-{name}"):
         with st.container(width="content"):
             plain.text(words)
-        page, query = run_link(view.run_id, first)
-        st.page_link(page, label=f":blue[the first: {place(view, first)}]", query_params=query)
+        way(f":blue[the first: {place(view, first)}]", f"to-{name}", select, first)
 
 
 def _left_out(number: int, one: str, which: str) -> None:

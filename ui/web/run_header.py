@@ -17,15 +17,16 @@ from ui.figures import counted, duration, money, tokens
 from ui.visible import line
 from ui.web import plain
 from ui.web.notices import Colour, note, problem, said
-from ui.web.places import run_link
 from ui.web.run_record import Record
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 from ui.web.samples import example_note
 from ui.web.verdict_view import verdict
+from ui.web.ways import narrow_tree, way
 
 _ANSWER_CHARS: Final = 600
 _ANSWER_LINES: Final = 6
 _FACT_CHARS: Final = 60
+_COMPARE: Final = ":blue[Compare with another run]"
 _CHIP_HELP: Final = "Narrow the tree to these."
 _CHIP_COLOURS: Final[dict[str, Colour]] = {
     "error": "red",
@@ -35,19 +36,12 @@ _CHIP_COLOURS: Final[dict[str, Colour]] = {
     "cut off": "orange",
     SUSPECT: "orange",
 }
-#: Links of these blocks look like links, not like entries of a menu, one of which is open.
 _STYLE: Final = """
 <style>
-.st-key-run-chips a, [class*="st-key-finding-"] a, [class*="st-key-limit-"] a {
-  background: none; padding: 0 0.15rem; min-height: 1.5rem;
-}
-[class*="st-key-finding-"] a p, [class*="st-key-limit-"] a p {
-  font-weight: 400; font-size: 0.9rem;
-}
-.st-key-run-chips a p { font-weight: 400; }
-.st-key-run-chips a:hover, [class*="st-key-finding-"] a:hover, [class*="st-key-limit-"] a:hover {
-  text-decoration: underline;
-}
+.st-key-run-chips .stButton button, [class*="st-key-finding-"] .stButton button,
+[class*="st-key-limit-"] .stButton button { padding: 0 0.15rem; min-height: 1.5rem; }
+.st-key-run-chips a { background: none; padding: 0 0.15rem; }
+.st-key-run-chips button p, .st-key-run-chips a p { font-weight: 400; }
 </style>
 """
 DEMO: Final = "No language model was involved: the demo model answers by fixed rules."
@@ -78,14 +72,15 @@ def header(record: Record) -> None:
             if not view.live:
                 st.caption("Your verdict", width="content")
                 verdict(record.home, run.run_id, key="run-said")
+                # the Runs page compares the two runs that are chosen there: this one already is
+                st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run.run_id})
 
 
 def _chips(record: Record) -> None:
     """What went wrong or looks wrong, with counts that lead to the tree narrowed to it."""
-    page, query = run_link(record.view.run_id)
     for status, word, colour, number in _counts(record):
         label = f":{colour}-badge[{number:,} {word}]"
-        st.page_link(page, label=label, query_params={**query, "status": status}, help=_CHIP_HELP)
+        way(label, f"chip-{status}", narrow_tree, status, tip=_CHIP_HELP)
 
 
 def _counts(record: Record) -> list[tuple[str, str, Colour, int]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -27,14 +25,16 @@ def view_of(run: str, view: str) -> AppTest:
     return looked_at(page)
 
 
-def links(page: AppTest) -> dict[str, dict[str, str]]:
-    """The query of each link by its label, without colour."""
-    return {
-        link.label.partition("[")[2].removesuffix("]") or link.label: {
-            name: values[0] for name, values in parse_qs(link.proto.query_string).items()
-        }
-        for link in page.get("page_link")
-    }
+def ways(page: AppTest) -> list[str]:
+    """The labels of the buttons that lead somewhere, without colour."""
+    return [button.label.partition("[")[2].removesuffix("]") for button in page.button if "[" in button.label]
+
+
+def go(page: AppTest, label: str) -> dict[str, str]:
+    """The address after the first button of that label was pressed."""
+    next(button for button in page.button if label in button.label).click()
+    asked = looked_at(page).query_params
+    return {name: value[0] if isinstance(value, list) else str(value) for name, value in asked.items()}
 
 
 def hostile_run(home: Home) -> str:
@@ -66,14 +66,18 @@ def hostile_run(home: Home) -> str:
 
 
 def test_the_head_leads_to_what_went_wrong_with_counts(home: Home) -> None:
-    ways = links(run_page(wide_run(home, 1_000)))
-    assert ways["5 failed"] == {"run": WIDE, "status": "error"}
-    assert ways["5 empty"]["status"] == "empty"
-    assert ways["10 suspects"]["status"] == "suspect"
+    page = run_page(wide_run(home, 1_000))
+    assert {"5 failed", "5 empty", "10 suspects"} <= set(ways(page))
+    page.query_params["view"] = "overview"
+    page.query_params["role"] = "sub"
+    address = go(looked_at(page), "5 failed")
+    assert address == {"run": WIDE, "status": "error"}
+    assert go(page, "10 suspects")["status"] == "suspect"
 
 
-def test_a_run_in_which_nothing_went_wrong_has_no_such_links(home: Home) -> None:
-    assert links(run_page(wide_run(home, 30))) == {}
+def test_a_run_in_which_nothing_went_wrong_has_no_such_counts(home: Home) -> None:
+    page = run_page(wide_run(home, 30))
+    assert not {word for label in ways(page) for word in label.split()} & {"failed", "empty", "suspects"}
 
 
 def test_a_failed_run_says_its_reason_once(home: Home) -> None:
@@ -144,12 +148,13 @@ def test_a_row_of_the_overview_leads_to_its_span(home: Home) -> None:
 def test_findings_lead_to_their_spans_and_to_the_tree_narrowed_to_them(home: Home) -> None:
     page = view_of(wide_run(home, 2_000), "findings")
     assert "Sub-calls that ended in error, were cancelled or lost: 10 of 987." in texts(page)
-    ways = links(page)
-    assert ways["all 10 in the tree"]["status"] in ("error", "empty")
+    assert go(page, "all 10 in the tree")["status"] == "error"
+    page = view_of(WIDE, "findings")
     calls = [
         span for span in load_run(home, WIDE).spans if span.kind == "sub_call" and span.status == "error"
     ]
-    assert ways["llm_query 17 in cell 0"] == {"run": WIDE, "span": calls[0].span_id}
+    assert go(page, "llm_query 17 in cell 0") == {"run": WIDE, "span": failed.span_id}
+    page = view_of(WIDE, "findings")
     assert [badge.value for badge in page.markdown if "serious" in badge.value] == [":red-badge[serious]"]
 
 
