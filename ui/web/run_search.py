@@ -114,7 +114,7 @@ def hit_list(record: Record, found: Found, span: SpanRow, select: Select) -> Non
     """The hits with a passage each, fifty at a time; those around the chosen span come first."""
     place = min(bisect_left([each.seq for each, _ in found], span.seq), len(found) - 1)
     show = partial(_listed, record.view, span, select)
-    with st.container(height=_LIST_HEIGHT if len(found) > 5 else "content", key="run-hit-list"):
+    with st.container(height=_LIST_HEIGHT if len(found) > 5 else "content", border=False, key="run-hit-list"):
         paged(found, show, key=f"run-hits-{place // PAGE_ROWS}", first=place)
 
 

@@ -18,8 +18,7 @@ from ui.web.run_record import Record
 from ui.web.run_views import choose_view
 
 _TICK: Final = 1.0  # seconds between two looks at a run that goes on
-_SLOW_TICK: Final = 3.0  # the same for one with very many spans
-_MANY: Final = 5_000
+_SLOW_TICKS: Final = ((15_000, 10.0), (5_000, 3.0))  # the same from so many spans on: rows take a second then
 _STYLE: Final = """
 <style>
 .st-key-run-question [data-testid="stText"] { font-size: 1.1rem; font-weight: 600; }
@@ -52,10 +51,14 @@ def main() -> None:
     except RLMScopeError as error:
         _unreadable(error)
     else:
-        every = None if record.spool is None else _SLOW_TICK if len(record.view.spans) > _MANY else _TICK
+        every = None if record.spool is None else _tick(len(record.view.spans))
         if every is None:
             _top(record)
         st.fragment(_body, run_every=every)(home, run_id, every is not None)
+
+
+def _tick(spans: int) -> float:
+    return next((seconds for many, seconds in _SLOW_TICKS if spans >= many), _TICK)
 
 
 def _nothing(sentence: object) -> None:
