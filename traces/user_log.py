@@ -1,7 +1,7 @@
 """What people said about runs: an append-only file of JSON lines, part of the truth beside the spools.
 
-It holds deletions and prices. A record is `{"v": 1, "time": ISO 8601 UTC, "kind": ..., ...}`; unknown kinds
-are kept.
+It holds deletions, prices, verdicts and tags (`traces.opinions`). A record is `{"v": 1, "time": ISO 8601 UTC,
+"kind": ..., ...}`; unknown kinds are kept.
 """
 
 from __future__ import annotations

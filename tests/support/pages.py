@@ -41,7 +41,7 @@ def corpora_page(**query: str) -> AppTest:
 
 def runs_page(**query: str) -> AppTest:
     """The Runs page as a new session meets it at an address."""
-    page = ask_page().run().switch_page("pages/runs.py")
+    page = ask_page().switch_page("pages/runs.py")
     for name, value in query.items():
         page.query_params[name] = value
     return page.run()

@@ -2,6 +2,7 @@
    nothing here parses HTML. */
 
 const mounted = new WeakMap();
+const OPEN = 140; // pixels that a column without a width has at least
 
 export default function ({ data, parentElement, setTriggerValue }) {
   let table = mounted.get(parentElement);
@@ -12,6 +13,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   table.tell = (value) => setTriggerValue("did", value);
   table.update(data);
   return () => {
+    table.watch.disconnect();
     table.element.remove();
     mounted.delete(parentElement);
   };
@@ -24,6 +26,9 @@ class Table {
     this.drawn = null;
     this.count = 0; // choices made here; the page knows of data.count of them
     this.chosen = new Set();
+    this.columns = []; // {element, least (pixels), share (of the room that is left)}
+    this.watch = new ResizeObserver(() => this.spread());
+    this.watch.observe(this.element);
   }
 
   update(data) {
@@ -48,16 +53,13 @@ class Table {
     const table = node("table");
     table.setAttribute("aria-label", label);
     const widths = table.appendChild(node("colgroup"));
-    const add = (width) => {
-      const column = widths.appendChild(node("col"));
-      if (width) column.style.width = `${width}px`;
-    };
-    if (chosen !== null) add(34);
-    columns.forEach((column) => add(column.width));
+    const add = (least, share) => this.columns.push({ element: widths.appendChild(node("col")), least, share });
+    this.columns = [];
+    if (chosen !== null) add(34, 0);
+    const open = columns.some((column) => column.width === null);
+    for (const { width, right } of columns) add(width ?? OPEN, width === null ? 4 : open && right ? 0 : 1);
     // as wide as the buttons in it
-    if (actions.length) add(actions.reduce((sum, word) => sum + 24 + 7.5 * word.length, 8));
-    const least = columns.reduce((sum, column) => sum + (column.width ?? 140), 0);
-    table.style.minWidth = `${least + (chosen !== null ? 34 : 0)}px`;
+    if (actions.length) add(actions.reduce((sum, word) => sum + 24 + 7.5 * word.length, 8), 0);
     const head = table.appendChild(node("thead")).appendChild(node("tr"));
     if (chosen !== null) head.appendChild(node("th", "box")).append(this.allBox());
     columns.forEach((column) => head.append(this.head(column)));
@@ -65,7 +67,22 @@ class Table {
     const body = table.appendChild(node("tbody"));
     rows.forEach((row) => body.append(this.row(row)));
     this.element.replaceChildren(table);
+    this.spread();
     if (focused) this.focus(focused);
+  }
+
+  /* Open columns take most of the room that is left, columns of words some, figures none. */
+  spread() {
+    const total = (name) => this.columns.reduce((sum, column) => sum + column[name], 0);
+    const left = Math.max(0, this.element.clientWidth - total("least")) / (total("share") || 1);
+    let width = 0;
+    for (const { element, least, share } of this.columns) {
+      const pixels = Math.floor(least + left * share);
+      element.style.width = `${pixels}px`;
+      width += pixels;
+    }
+    const table = this.element.querySelector("table");
+    if (table) table.style.minWidth = `${width}px`;
   }
 
   head(column) {

@@ -22,7 +22,8 @@ Cell = str | tuple[str, Colour] | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `width` is its least width in pixels, None takes what is left; `right` is for figures."""
+    """A column. `width` is its least width in pixels; with None it takes most of what is left. `right` is for
+    figures."""
 
     name: str
     width: int | None = None

@@ -28,18 +28,19 @@ def verdict(home: Home, run_id: str, span_id: str | None = None, *, key: str) ->
         problem(error)
         return
     stands = said.of(run_id, span_id) or _NOTHING
-    for complaint in st.session_state.pop(f"{key}-problems", ()):
-        problem(complaint)
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"{key}-verdict"):
-        if st.session_state.get(f"{key}-word") != stands.verdict:  # another tab may have said something
-            st.session_state[f"{key}-word"] = stands.verdict
-        st.segmented_control(
-            "Verdict", VERDICTS, key=f"{key}-word", label_visibility="collapsed", width="content",
-            on_change=_judged, args=(home, run_id, span_id, key, stands),
-        )  # fmt: skip
-        with st.popover("Expected answer, note, tags" if span_id is None else "Note"):
-            _form(home, run_id, span_id, key, stands, said.tags(run_id))
-    _words(stands, () if span_id else said.tags(run_id))
+    with st.container(gap="small", key=f"{key}-said"):
+        for complaint in st.session_state.pop(f"{key}-problems", ()):
+            problem(complaint)
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"{key}-verdict"):
+            if st.session_state.get(f"{key}-word") != stands.verdict:  # another tab may have said something
+                st.session_state[f"{key}-word"] = stands.verdict
+            st.segmented_control(
+                "Verdict", VERDICTS, key=f"{key}-word", label_visibility="collapsed", width="content",
+                on_change=_judged, args=(home, run_id, span_id, key, stands),
+            )  # fmt: skip
+            with st.popover("Expected answer, note, tags" if span_id is None else "Note"):
+                _form(home, run_id, span_id, key, stands, said.tags(run_id))
+        _words(stands, () if span_id else said.tags(run_id))
 
 
 def _judged(home: Home, run_id: str, span_id: str | None, key: str, stands: Opinion) -> None:
@@ -90,10 +91,12 @@ def _form(
 
 def _words(stands: Opinion, tags: tuple[str, ...]) -> None:
     """What was said beside the verdict, in sight without opening the form."""
-    lines = [
-        f"{name}: {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"
-        for name, text in (("Expected", stands.expected), ("Note", stands.note), ("Tags", ", ".join(tags)))
-        if text
-    ]
-    if lines:
-        plain.text("\n".join(lines))
+    told = {"Expected": stands.expected, "Note": stands.note, "Tags": ", ".join(tags)}
+    shown = [f"{name}: {_short(text)}" for name, text in told.items() if text]
+    if shown:
+        plain.text(" · ".join(shown))
+
+
+def _short(text: str) -> str:
+    even = " ".join(text.split())
+    return even if len(even) <= _SHOWN else even[: _SHOWN - 1] + "…"

@@ -32,7 +32,7 @@ def script() -> None:
 
 
 def drawn(items: list[Item] = ITEMS, **options: Any) -> AppTest:
-    page = AppTest.from_function(script)
+    page = AppTest.from_function(script, default_timeout=60)
     page.session_state["draw"] = lambda: rows_view(items, COLUMNS, key="t", label="Things", **options)
     return page.run()
 

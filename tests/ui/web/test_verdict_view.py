@@ -24,7 +24,7 @@ def script() -> None:
 
 
 def form(home: Home, span_id: str | None = None) -> AppTest:
-    page = AppTest.from_function(script)
+    page = AppTest.from_function(script, default_timeout=60)
     page.session_state["about"] = (home, RUN, span_id)
     page.run()
     assert not page.exception, page.exception
@@ -52,7 +52,7 @@ def test_an_expected_answer_a_note_and_tags_are_kept_beside_the_verdict(home: Ho
     kept = opinions(home).of(RUN)
     assert kept is not None and opinions(home).tags(RUN) == ("billing", "smoke")
     assert (kept.verdict, kept.expected, kept.how, kept.note) == ("wrong", "41", "number", "counts twice")
-    assert texts(page) == ["Expected: 41\nNote: counts twice\nTags: billing, smoke"]
+    assert texts(page) == ["Expected: 41 · Note: counts twice · Tags: billing, smoke"]
     page.segmented_control(key="v-word").set_value("right").run()
     kept = opinions(home).of(RUN)
     assert kept is not None and (kept.verdict, kept.expected, kept.note) == ("right", "41", "counts twice")
