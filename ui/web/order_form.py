@@ -60,18 +60,23 @@ class _Start:
     moment: float
 
 
-def question_field(fields: Fields) -> None:
-    """The question."""
+def question_field(fields: Fields, *, beside_a_run: bool) -> None:
+    """The question. What was typed stands in the address, also what no rerun has told the app yet, so that a
+    reload keeps it; not `beside_a_run`, whose question is in its record: a bound field confuses the way back
+    from the pages that an answer leads to (Streamlit 1.67 mixes the addresses of both pages then).
+    """
+    bound = not beside_a_run and not st.session_state.get(_UNBOUND)
     fields.values["question"] = st.text_area(
         "Question",
         key=QUESTION_KEY,
         height=110,
         placeholder="What do you want to know about these documents?",
         on_change="ignore",
-        # a reload keeps what was typed, also what no rerun has told the app yet
-        bind=None if st.session_state.get(_UNBOUND) else "query-params",
+        bind="query-params" if bound else None,
         persist_state="session",
     )
+    if not bound:
+        st.query_params.pop(QUESTION_KEY, None)
     fields.slot("question")
 
 
@@ -208,7 +213,7 @@ def start(home: Home, fields: Fields, corpus: Ready, waited: bool) -> str | None
             st.rerun()  # the bar stands above, where this run of the page has been already
         return None
     last: _Start | None = st.session_state.get("ask-last")
-    if last is not None and last.order == order and time.monotonic() - last.moment < _SAME_CLICK:
+    if last is not None and last.order == order and just_started():
         ticket = last.ticket
     else:
         ticket = st.session_state.setdefault("ask-ticket", launch.new_ticket())
@@ -221,6 +226,12 @@ def start(home: Home, fields: Fields, corpus: Ready, waited: bool) -> str | None
     st.session_state["ask-last"] = _Start(order, ticket, time.monotonic())
     st.session_state["ask-ticket"] = launch.new_ticket()
     return run_id
+
+
+def just_started() -> bool:
+    """Whether this session started a run so short ago that another click may be the same one."""
+    last: _Start | None = st.session_state.get("ask-last")
+    return last is not None and time.monotonic() - last.moment < _SAME_CLICK
 
 
 def _checked(fields: Fields, ready: Ready) -> launch.Order | None:

@@ -19,6 +19,7 @@ _RECENT = 5
 _PERIOD = 2.0  # seconds between two looks at runs at work
 _CURRENT = "ask-run"  # in the session: the run beside the form
 _NAMED = "ask-named"  # in the session: the run of the address when the page was last run
+_TELL = "ask-tell"  # in the session: a run was started, and the address is to say so
 _LINE = 160  # characters of a question or answer in the list
 
 
@@ -28,15 +29,18 @@ def page() -> None:
     _as_before(home)
     first_steps.invitation(home)
     left, right = st.columns([5, 7], gap="large")
+    named = st.query_params.get("run")
+    if _went_back(named):
+        st.session_state.pop(_CURRENT, None)
+    run_id = named or st.session_state.get(_CURRENT)
     with left:
-        started = _form(home)
+        if started := _form(home, beside_a_run=run_id is not None):
+            st.session_state[_CURRENT] = st.query_params["run"] = started
+            st.session_state[_TELL] = True
+            st.rerun()  # the form is now that beside a run
     with right:
-        named = st.query_params.get("run")
-        if _went_back(named):
-            st.session_state.pop(_CURRENT, None)
-        run_id = started or named or st.session_state.get(_CURRENT)
         # a started run is told again: what a script that a second click broke off told may never have arrived
-        if run_id and (started or run_id != named):
+        if run_id and (st.session_state.pop(_TELL, False) or run_id != named):
             st.query_params["run"] = run_id
         if not run_id or not _current(home, run_id):
             _recent(home)
@@ -66,7 +70,8 @@ def _went_back(named: str | None) -> bool:
     """
     before = st.session_state.get(_NAMED)
     st.session_state[_NAMED] = named
-    return before is not None and named is None and "ask-close" in st.session_state
+    left = before is not None and named is None and "ask-close" in st.session_state
+    return left and not order_form.just_started()  # an address that is older than the start means nothing
 
 
 def _as_before(home: Home) -> None:
@@ -85,10 +90,10 @@ def _as_before(home: Home) -> None:
                 corpus_choice.choose_saved(str(run.corpus_id))
 
 
-def _form(home: Home) -> str | None:
+def _form(home: Home, *, beside_a_run: bool) -> str | None:
     """The form; the id of the run that was just started with it."""
     fields, settings = order_form.Fields({}, {}), order_form.settings_of(home)
-    order_form.question_field(fields)
+    order_form.question_field(fields, beside_a_run=beside_a_run)
     corpus = corpus_choice.choose(home)
     fields.slot("corpus")
     order_form.model_fields(fields, settings)
