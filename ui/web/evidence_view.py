@@ -15,6 +15,7 @@ from rlm_core.corpus import Corpus
 from traces.evidence import Evidence, Support, evidence
 from traces.home import Home
 from traces.reading import RunView
+from traces.shared_values import values_of
 from traces.tree import outcome
 from ui.answer_text import Cited
 from ui.figures import counted
@@ -156,7 +157,7 @@ def _shown(home: Home, view: RunView, support: Support, response: str) -> Shown:
     except (ValueError, RecursionError):
         value = None
     sources = sources_of(view, support.span, value, home.corpora, load)
-    passages: Sequence[Passage] = sources.passages if sources is not None else ()
+    passages = _telling_first(sources.passages, support) if sources is not None else []
     remarks = sources.words if sources is not None else ["It is not recorded where its text came from."]
     if passages:
         remarks = remarks[1:]  # that they stand there word for word is what a passage is
@@ -167,6 +168,13 @@ def _shown(home: Home, view: RunView, support: Support, response: str) -> Shown:
         title(support.span), support.span.span_id, why(support), response, passages[:_PASSAGES], remarks
     )
     return Shown(support, cited, sources.corpus_id if sources is not None else None)
+
+
+def _telling_first(passages: Sequence[Passage], support: Support) -> list[Passage]:
+    """Passages that say what the response shares with the answer before those that do not: a prompt often
+    holds the head of a document beside the place that matters."""
+    wanted = values_of(" ".join(support.answer)).keys()
+    return sorted(passages, key=lambda one: -len(values_of(one.text).keys() & wanted))
 
 
 def why(support: Support) -> str:
