@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from ui.web import run_filters
+from traces.narrow import FIELDS
 
 
 def way(label: str, key: str, go: Callable[..., None], *args: Any, tip: str | None = None) -> None:
@@ -19,10 +19,9 @@ def way(label: str, key: str, go: Callable[..., None], *args: Any, tip: str | No
 
 def narrow_tree(status: str) -> None:
     """Show the tree narrowed to the calls of a status, or with a signal against them, and nothing else."""
-    run_filters.clear()
-    st.query_params.pop("view", None)
-    st.query_params.pop("span", None)
-    st.query_params["status"] = status
+    dropped = {*FIELDS, "over", "view", "span"}
+    asked = {name: st.query_params.get_all(name) for name in st.query_params if name not in dropped}
+    st.query_params.from_dict({**asked, "status": status})  # at once: a step back leads to what was there
 
 
 def open_view(name: str) -> None:

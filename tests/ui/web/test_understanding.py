@@ -150,9 +150,8 @@ def test_findings_lead_to_their_spans_and_to_the_tree_narrowed_to_them(home: Hom
     assert "Sub-calls that ended in error, were cancelled or lost: 10 of 987." in texts(page)
     assert go(page, "all 10 in the tree")["status"] == "error"
     page = view_of(WIDE, "findings")
-    calls = [
-        span for span in load_run(home, WIDE).spans if span.kind == "sub_call" and span.status == "error"
-    ]
+    spans = load_run(home, WIDE).spans
+    failed = next(span for span in spans if (span.kind, span.status) == ("sub_call", "error"))
     assert go(page, "llm_query 17 in cell 0") == {"run": WIDE, "span": failed.span_id}
     page = view_of(WIDE, "findings")
     assert [badge.value for badge in page.markdown if "serious" in badge.value] == [":red-badge[serious]"]
