@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rlm_core import semconv as sc
+from rlm_core.answer import Answer
 from rlm_core.lm_handler import Usage
 from rlm_core.pricing import PriceTable, decimal_text
 from rlm_core.telemetry import RunSpan
 from traces.home import Home
 from traces.recording import open_recording
+from ui.ask_outcome import Outcome
+from ui.models_config import Models
 
 RUN = "20270115T080000-00000001"
 SMALL, MINE = "openai/gpt-5-mini", "openai/mine"
@@ -215,3 +219,10 @@ def test_a_span_that_is_no_call_is_explained_as_such(
     refused = call("cost", RUN, "--explain", cell)
     assert refused.code == 2 and "of kind cell; it costs what the calls below it cost" in refused.error
     assert Decimal(call("cost", RUN, "--json").json["total_usd"]) > 0
+
+
+def test_ask_says_the_least_that_was_spent_when_a_price_is_unknown() -> None:
+    answer = Answer(RUN, "5", 5, "final", cost_status="partial", known_usd=Decimal("0.012"))
+    models = Models("openai/a", "openai/b", (), False)
+    lines = "\n".join(Outcome("What?", models, "c", answer, Path("spool"), 0).lines("look"))
+    assert "cost unknown (at least $0.012)" in lines

@@ -81,6 +81,8 @@ def choose_keys(keys: tuple[str, ...]) -> None:
 
 def _written() -> None:
     chosen = st.session_state["spend-by"]
+    if st.query_params.get("sort", "").removeprefix("-") in KEYS:  # maybe of a column that is gone
+        st.query_params.pop("sort")
     if not chosen or tuple(chosen) == DEFAULT:
         st.query_params.pop("by", None)
     else:
@@ -145,10 +147,15 @@ def table(
 
 
 def sort_of_address(columns: Sequence[str]) -> tuple[str, bool]:
-    """(column, whether the largest comes first) of `?sort=`; what is no column here sorts by cost."""
+    """(column, whether the largest comes first) of `?sort=`, dearest first without one.
+
+    Raises InputError for what is no column here.
+    """
     text = st.query_params.get("sort", "-Cost")
     column = text.removeprefix("-")
-    return (column, text.startswith("-")) if column in columns else ("Cost", True)
+    if column not in columns:
+        raise InputError(f"the table cannot be sorted by {column[:60]!r}; it can by {', '.join(columns)}")
+    return column, text.startswith("-")
 
 
 def write_sort(column: str, descending: bool) -> None:

@@ -172,7 +172,8 @@ def test_a_price_set_later_prices_what_was_unknown(tmp_path: Path, monkeypatch: 
     "query",
     [
         {"run": "nobody"}, {"corpus": "nobody"}, {"from": "yesterday"}, {"to": "0001-01-01"}, {"by": "price"},
-        {"from": "2026-11-05", "to": "2026-11-03"}, {"view": "x"}, {"demo": "yes"}, {"by": ","},
+        {"from": "2026-11-05", "to": "2026-11-03"}, {"view": "x"}, {"demo": "yes"},
+        {"by": ","}, {"sort": "day"}, {"sort": HOSTILE},
         {"view": "models", "sub": "no model"}, {"run": HOSTILE}, {"view": HOSTILE}, {"from": HOSTILE},
     ],
 )  # fmt: skip
