@@ -16,7 +16,19 @@ from ui.web.notices import problem
 from ui.web.theme import OPTIONS
 
 # Streamlit leaves a sixth of a small window at the sides, and writes what is selected in the accent colour:
-# in the dark that has too little contrast for text
+# in the dark that has too little contrast for text, as have the colours it gives to parts of code
+_PARTS: Final = {
+    "keyword": "blue",
+    "builtin": "blue",
+    "boolean": "blue",
+    "string": "green",
+    "number": "orange",
+}
+_TOKENS: Final = "".join(
+    f"[data-testid=stCode] code .token.{part} {{ color: light-dark({OPTIONS[f'theme.light.{colour}Color']}, "
+    f"{OPTIONS[f'theme.dark.{colour}Color']}); }}\n"
+    for part, colour in (_PARTS | {"operator": "orange", "comment": "gray", "punctuation": "gray"}).items()
+)
 _STYLE: Final = f"""
 <style>
 [data-testid="stMainBlockContainer"] {{ padding-left: 2.5rem; padding-right: 2.5rem; }}
@@ -24,7 +36,7 @@ _STYLE: Final = f"""
 [data-selected="true"] p {{
   color: light-dark({OPTIONS["theme.light.linkColor"]}, {OPTIONS["theme.dark.linkColor"]});
 }}
-</style>
+{_TOKENS}</style>
 """
 
 
