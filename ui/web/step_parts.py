@@ -23,8 +23,8 @@ from ui.web.step_outline import COLOURS
 from ui.web.step_variables import variables
 
 _ROLES: Final = ("system", "user", "assistant", "tool")
-_TALL: Final = 22  # lines; a longer text gets a window of its own
-_WINDOW: Final = 420  # pixels
+_LINES: Final = 30  # of a text that are shown at first
+_CODE_LINES: Final = 60
 _CALLS: Final = 12  # rows of calls shown
 _CHILDREN: Final = 8  # child runs shown of one row
 _MISSING: Final = "This text is not in the record."
@@ -210,10 +210,16 @@ def _payload(view: RunView, span: SpanRow, prefix: str) -> tuple[str | None, boo
 
 
 def _text(text: str | None, key: str, file_name: str, language: str | None = None) -> None:
+    """A text; of one with many lines the first: not every keyboard reaches into a window that scrolls."""
     if text is None:
         note(_MISSING)
-    elif not text:
+        return
+    if not text:
         st.caption("(empty)")
+        return
+    lines, most = text.count("\n") + 1, _CODE_LINES if language else _LINES
+    if lines > most and not st.toggle(f"All {lines:,} lines", key=f"{key}-lines"):
+        st.caption(f"The first {most}:")
+        plain.code("\n".join(text.split("\n", most)[:most]), language)
     else:
-        tall = text.count("\n") > _TALL or len(text) > _TALL * 80
-        plain.payload(text, key=key, file_name=file_name, language=language, height=_WINDOW if tall else None)
+        plain.payload(text, key=key, file_name=file_name, language=language)
