@@ -83,7 +83,11 @@ class CellRuns:
             raise
         scope.ended = True
         await self.environment.settle()
-        touched = await self._touched(report.given)
+        try:
+            touched = await self._touched(report.given)
+        except asyncio.CancelledError:
+            span.end("cancelled")
+            raise
         return self._finish(cell, code, report, scope, phase, touched)
 
     async def _touched(self, given: Given) -> str | None:
@@ -94,8 +98,8 @@ class CellRuns:
         if any(not self.host.corpus.is_ascii(document) for document, _, _ in parts):  # files are read for it
             parts = await asyncio.to_thread(_in_bytes, self.host.corpus, parts)
         facts: dict[str, Any] = {"whole": given.whole, "parts": parts}
-        if given.left_out:
-            facts["left_out"] = given.left_out
+        if left_out := given.left_out + len(given.parts) - len(parts):
+            facts["left_out"] = left_out
         return as_json(facts)
 
     def _start(
