@@ -58,6 +58,7 @@ def siblings_of(span: SpanRow) -> str:
 
 
 def among_siblings(view: RunView, calls: Sequence[SpanRow]) -> Found:
+    """Signals, by span id, of what stands out among a run's calls; the texts are read a few at a time."""
     families: dict[str, list[_Reply]] = defaultdict(list)
     for reply in _replies(view, calls):
         families[siblings_of(reply.span)].append(reply)
@@ -187,6 +188,7 @@ def _value(wrong: Sequence[str]) -> Signal:
 
 
 def short(text: str | None, most: int) -> str:
+    """A text on one line, cut to so many characters."""
     line = " ".join((text or "").split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
