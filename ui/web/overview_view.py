@@ -139,11 +139,11 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
     if by_tokens:
         st.caption("No call is known to have cost money; these took the most tokens.")
     columns = (
-        Column("Call", 164),
+        Column("Call", 156),
         Column("Model"),
-        Column("Tokens", 124, right=True),
-        Column("Cost", 90, right=True),
-        Column("Share", 56, right=True),
+        Column("Tokens", 116, right=True),
+        Column("Cost", 88, right=True),
+        Column("Share", 50, right=True),
     )
     items = [_call(view, span, seen.total, by_tokens) for span in seen.dearest]
     rows_view(items, columns, key="dearest", label="The calls that cost most", on_open=select)
