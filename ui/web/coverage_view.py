@@ -51,7 +51,7 @@ def show(record: Record, select: Select) -> None:
     chosen = _chosen(found)
     listed, detail = st.columns([7, 6], gap="medium")
     with listed:
-        _documents(found, chosen)
+        _documents(found, chosen, record.view.run_id)
     with detail:
         if chosen is None:
             st.text("Choose a document, or a part of its strip, to see what read it.")
@@ -79,7 +79,7 @@ _LABELS: Final = ("Sent to sub-calls", "Only shown to the root", "Only given to 
 # -- the list
 
 
-def _documents(found: Coverage, chosen: DocumentCoverage | None) -> None:
+def _documents(found: Coverage, chosen: DocumentCoverage | None, run_id: str) -> None:
     which: Mapping[str, Sequence[DocumentCoverage]] = {
         _ALL: found.least_first,
         "unsent": found.never_sent,
@@ -93,7 +93,7 @@ def _documents(found: Coverage, chosen: DocumentCoverage | None) -> None:
             format_func=lambda name: f"{titles[name]} ({len(which[name]):,})",
             on_change=_listed,
         )  # fmt: skip
-        words = words_field(_NAME, key="coverage-words", placeholder="words in the name")
+        words = words_field(_NAME, key=f"coverage-words-{run_id}", placeholder="words in the name")
     wanted = words.casefold().split()
     listed = which[st.session_state[_WHICH]]
     fitting = [one for one in listed if all(word in one.name.casefold() for word in wanted)]

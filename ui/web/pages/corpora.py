@@ -18,6 +18,10 @@ _STYLE = """
 """
 
 
+def _to_the_list() -> None:
+    st.session_state[corpora_list.OPEN] = ""
+
+
 def page() -> None:
     """Show the page for the home of `$RLMSCOPE_HOME`."""
     home = Home.resolve()
@@ -29,7 +33,8 @@ def page() -> None:
     named = st.query_params.get("corpus")
     try:
         if named:
-            st.page_link("pages/corpora.py", label="All corpora", icon=":material/arrow_back:")
+            # a link to the page itself would leave the address as it is
+            st.button("All corpora", key="corpora-all", icon=":material/arrow_back:", on_click=_to_the_list)
             corpus_details.details(home, named)
         else:
             st.markdown("#### Corpora")
