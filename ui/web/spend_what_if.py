@@ -111,7 +111,7 @@ def _totals(report: Mapping[str, Any]) -> None:
         words = f"{change} in {counted(len(known), 'row')} where both are known"
     with st.container(key="spend-as-totals"):
         for column, (label, value) in zip(st.columns(4, gap="small"), shown, strict=False):
-            with column.container(border=True, gap=None):
+            with column.container(border=True, gap=None, height="stretch"):
                 st.metric(label, value)
                 if label == "Difference" and words:
                     st.text(words)
