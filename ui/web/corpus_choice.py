@@ -113,7 +113,9 @@ def _sample(home: Home) -> Chosen:
         args=(f"ask-suggested-{name}",),
     )
     return Chosen(
-        lambda: Corpus.add([sample.folder], home.corpora), chars=sample.bytes, address=("sample", name)
+        lambda: Corpus.add([sample.folder], home.corpora),
+        chars=sample.bytes,
+        address=None if name == _FIRST_SAMPLE else ("sample", name),
     )
 
 

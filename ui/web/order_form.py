@@ -75,8 +75,6 @@ def question_field(fields: Fields, *, beside_a_run: bool) -> None:
         bind="query-params" if bound else None,
         persist_state="session",
     )
-    if not bound:
-        st.query_params.pop(QUESTION_KEY, None)
     fields.slot("question")
 
 
@@ -213,7 +211,7 @@ def start(home: Home, fields: Fields, corpus: Ready, waited: bool) -> str | None
             st.rerun()  # the bar stands above, where this run of the page has been already
         return None
     last: _Start | None = st.session_state.get("ask-last")
-    if last is not None and last.order == order and just_started():
+    if last is not None and last.order == order and time.monotonic() - last.moment < _SAME_CLICK:
         ticket = last.ticket
     else:
         ticket = st.session_state.setdefault("ask-ticket", launch.new_ticket())
@@ -226,12 +224,6 @@ def start(home: Home, fields: Fields, corpus: Ready, waited: bool) -> str | None
     st.session_state["ask-last"] = _Start(order, ticket, time.monotonic())
     st.session_state["ask-ticket"] = launch.new_ticket()
     return run_id
-
-
-def just_started() -> bool:
-    """Whether this session started a run so short ago that another click may be the same one."""
-    last: _Start | None = st.session_state.get("ask-last")
-    return last is not None and time.monotonic() - last.moment < _SAME_CLICK
 
 
 def _checked(fields: Fields, ready: Ready) -> launch.Order | None:

@@ -70,8 +70,7 @@ def _went_back(named: str | None) -> bool:
     """
     before = st.session_state.get(_NAMED)
     st.session_state[_NAMED] = named
-    left = before is not None and named is None and "ask-close" in st.session_state
-    return left and not order_form.just_started()  # an address that is older than the start means nothing
+    return before is not None and named is None and "ask-close" in st.session_state
 
 
 def _as_before(home: Home) -> None:

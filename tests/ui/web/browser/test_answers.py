@@ -69,15 +69,3 @@ def preview_names_the_broken_one(page: Page) -> None:
     expect(page.get_by_text(re.compile(r"^broken\.pdf: \w"))).to_be_visible()
     for name in NAMES:
         expect(page.get_by_role("link", name=name)).to_be_visible()
-
-
-def test_back_after_a_run_leaves_it_and_forward_shows_it_again(page: Page, visit: ui.Visit) -> None:
-    page.goto(visit.url)
-    ui.choose_sample(page, "contracts", "How many documents contain audit?")
-    ui.start(page)
-    ui.outcome(page).wait_for()
-    expect(page.get_by_text("No sub-call leads to this answer")).to_be_visible()
-    page.go_back()
-    expect(page.get_by_text("Last runs")).to_be_visible()
-    page.go_forward()
-    ui.outcome(page).wait_for()
