@@ -69,3 +69,17 @@ def preview_names_the_broken_one(page: Page) -> None:
     expect(page.get_by_text(re.compile(r"^broken\.pdf: \w"))).to_be_visible()
     for name in NAMES:
         expect(page.get_by_role("link", name=name)).to_be_visible()
+
+
+def test_back_leaves_a_run_and_forward_shows_it_again(page: Page, visit: ui.Visit) -> None:
+    page.goto(visit.url)
+    ui.choose_sample(page, "contracts", "How many documents contain audit?")
+    ui.start(page)
+    ui.outcome(page).wait_for()
+    expect(page).not_to_have_url(re.compile("ask-question"))  # beside a run its question is in the record
+    page.go_back()  # to the address that had both
+    ui.settle(page)
+    page.go_back()
+    expect(page.get_by_text("Last runs")).to_be_visible()
+    page.go_forward()
+    ui.outcome(page).wait_for()
