@@ -26,7 +26,6 @@ from ui.web.words_field import words_field
 _STYLE: Final = """
 <style>
 .st-key-coverage-document [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
-.st-key-coverage-facts { row-gap: 0.25rem; }
 </style>
 """
 _DOCS: Final = "docs"  # in the address

@@ -42,7 +42,7 @@ _BASIS: Final = {
     "printed": "The root model wrote the answer after {printed} had printed it, and that one read what came "
     "from {calls} of {cells}.",
     "shown": "No variable leads from a sub-call to the answer: the root model may have written it from what "
-    "it had been shown. All {calls} before it are candidates.",
+    "it had been shown, by any of the {calls} before it.",
     "code": "No sub-call leads to this answer: no model read a passage for it. Code in the cells worked "
     "it out of the documents, or the root model wrote it by itself.",
 }
@@ -95,10 +95,12 @@ def _order_words(found: Evidence) -> str:
         return ""
     answer = sum(bool(one.answer or one.documents) for one in found.supports)
     question = sum(bool(one.question) for one in found.supports)
-    words = (
-        f"First those that share a value with the answer ({answer:,}), then those that share one with the "
-        f"question ({question:,})."
-    )
+    shared = [
+        f"the {what} ({count:,})" for what, count in (("answer", answer), ("question", question)) if count
+    ]
+    words = "None of them shares a value with answer or question."
+    if shared:
+        words = f"First those that share a value with {', then with '.join(shared)}."
     return words if found.whole else f"{words} Of each response only the first 200 characters were compared."
 
 

@@ -32,6 +32,7 @@ _TOKENS: Final = "".join(
 _STYLE: Final = f"""
 <style>
 [data-testid="stMainBlockContainer"] {{ padding-left: 2.5rem; padding-right: 2.5rem; }}
+[class*="st-key-"][class*="-facts"] {{ row-gap: 0.25rem; }}
 [role="tab"][aria-selected="true"] p, [role="radiogroup"] button[aria-checked="true"] p,
 [data-selected="true"] p {{
   color: light-dark({OPTIONS["theme.light.linkColor"]}, {OPTIONS["theme.dark.linkColor"]});

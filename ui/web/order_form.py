@@ -113,10 +113,10 @@ def model_fields(fields: Fields, settings: Settings) -> None:
     left, right = st.columns(2)
     with left:
         fields.values["root"] = _model("Root model", root, "ask-root")
-        fields.slot("root")
     with right:
         fields.values["sub"] = _model("Sub-model", sub, "ask-sub")
-        fields.slot("sub")
+    fields.slot("root")  # below both: a complaint needs more than half the width
+    fields.slot("sub")
     demo = [is_demo(fields.values[name]) for name in ("root", "sub")]
     if all(demo):
         st.caption(outcome.DEMO + (" Settings has the models and keys of others." if unset else ""))

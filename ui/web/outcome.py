@@ -158,7 +158,7 @@ def _comparable(home: Home, run: RunSummary) -> str | None:
 
 def _facts(run: RunSummary) -> None:
     failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, gap="medium", key="outcome-facts"):
         fact("Iterations", f"{run.iterations:,}")
         fact("Sub-calls", f"{run.sub_calls:,}{failed}")
         fact("Tokens", tokens(run.tokens))

@@ -29,7 +29,7 @@ class View:
 
 
 VIEWS: Final[dict[str, View]] = {
-    FIRST: View("Tree", run_tree.show),
+    FIRST: View("Spans", run_tree.show),
     "overview": View("Overview", overview_view.show),
     "steps": View("Steps", step_view.show),
     "coverage": View("Coverage", coverage_view.show),

@@ -53,7 +53,7 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
     wrong = what_went_wrong(span)
     if span.status == "lost":
         problem("This span was not ended in the record: the process of the run ended before.")
-    elif wrong and (span.kind != "run" or span.parent_id is not None):  # the head of the page says the run's
+    elif wrong and not _is_head(span):
         problem(wrong)
     if signs := _signs(span, known or {}):
         said("Suspect", "orange", "; ".join(signs))
@@ -65,13 +65,19 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
         problem(error)
         return
     span_facts(view, span, detail)
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="span-said"):
-        st.caption("Your verdict", width="content")
-        with st.container(width="content", gap="small"):
-            verdict(record.home, view.run_id, span.span_id, key="span-verdict")
+    if not _is_head(span):
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", key="span-said"):
+            st.caption(f"Verdict on this {word_of(span)}", width="content")
+            with st.container(width="content", gap="small"):
+                verdict(record.home, view.run_id, span.span_id, key="span-verdict")
     if detail["missing"]:
         note(f"Not in the record, though the span names it: {', '.join(detail['missing'])}.")
     _tabs(view, span, detail)
+
+
+def _is_head(span: SpanRow) -> bool:
+    """Whether it is the run itself: the head of the page has its error and its verdict."""
+    return span.kind == "run" and span.parent_id is None
 
 
 def _signs(span: SpanRow, known: Known) -> list[str]:

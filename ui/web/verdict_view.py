@@ -36,16 +36,22 @@ def verdict(home: Home, run_id: str, span_id: str | None = None, *, key: str) ->
                 st.session_state[f"{key}-word"] = stands.verdict
             st.segmented_control(
                 "Verdict", VERDICTS, key=f"{key}-word", label_visibility="collapsed", width="content",
-                on_change=_judged, args=(home, run_id, span_id, key, stands),
+                on_change=_judged, args=(home, run_id, span_id, key),
             )  # fmt: skip
             with st.popover("Expected answer, note, tags" if span_id is None else "Note"):
                 _form(home, run_id, span_id, key, stands, said.tags(run_id))
-        _words(stands, () if span_id else said.tags(run_id))
+            _words(stands, () if span_id else said.tags(run_id))
 
 
-def _judged(home: Home, run_id: str, span_id: str | None, key: str, stands: Opinion) -> None:
-    """A verdict was clicked, or the one that stands was taken back; all else that was said stays."""
-    _keep(home, run_id, span_id, key, st.session_state[f"{key}-word"], stands)
+def _judged(home: Home, run_id: str, span_id: str | None, key: str) -> None:
+    """A verdict was clicked, or the one that stands was taken back; all else that was said stays, also what
+    another tab has said since this page was drawn."""
+    try:
+        stands = opinions(home).of(run_id, span_id) or _NOTHING
+    except RLMScopeError as error:
+        st.session_state[f"{key}-problems"] = [error]
+    else:
+        _keep(home, run_id, span_id, key, st.session_state[f"{key}-word"], stands)
 
 
 def _keep(home: Home, run_id: str, span_id: str | None, key: str, word: str | None, rest: Opinion) -> None:
@@ -94,7 +100,8 @@ def _words(stands: Opinion, tags: tuple[str, ...]) -> None:
     told = {"Expected": stands.expected, "Note": stands.note, "Tags": ", ".join(tags)}
     shown = [f"{name}: {_short(text)}" for name, text in told.items() if text]
     if shown:
-        plain.text(" · ".join(shown))
+        with st.container(width="content"):
+            plain.text(" · ".join(shown))
 
 
 def _short(text: str) -> str:

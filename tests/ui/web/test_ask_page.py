@@ -13,7 +13,17 @@ from streamlit.testing.v1 import AppTest
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from tests.support.gated import ANSWER, open_gate, surroundings
-from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, rows_of, shown, texts, use
+from tests.support.pages import (
+    HOSTILE,
+    ask_page,
+    badly_shown,
+    open_row,
+    problems,
+    rows_of,
+    shown,
+    texts,
+    use,
+)
 from traces import reading
 from traces.home import Home, new_run_id
 from traces.locks import FileLock, is_held
@@ -362,7 +372,9 @@ def test_the_last_runs_are_shown_also_while_one_works(written: Callable[..., Any
     written(RUN, script(question="Done?", answer="Yes."))
     with written("20270115T080000-00000002", script(question="And this?"), close=False):
         page = ask_page().run()
-        assert {"Done?", "Yes."} <= set(texts(page)) and ":blue-badge[running]" in shown(page)
+        working, done = rows_of(page, "ask-recent")[:2]
+        assert working["Status"] == "running" and (done["Question"], done["Answer"]) == ("Done?", "Yes.")
+        assert open_row(page, "ask-recent", 1).query_params["run"] == RUN
 
 
 def test_a_failed_start_shows_its_sentence(home: Home) -> None:
@@ -428,7 +440,8 @@ def test_ask_again_takes_the_corpus(corpus: str, home: Home, gate: Path) -> None
 def test_hostile_text_stands_only_in_plain_elements(written: Callable[..., Any], script: Any) -> None:
     written(RUN, script(question=HOSTILE, answer=HOSTILE, model="openai/HOSTILE![x](y)"))
     for page in (ask_page().run(), ask_page(run=RUN).run()):
-        assert "HOSTILE" in "".join(texts(page)) and badly_shown(page, "HOSTILE") == []
+        told = "".join([*texts(page), *(row["Question"] for row in rows_of(page, "ask-recent"))])
+        assert "HOSTILE" in told and badly_shown(page, "HOSTILE") == []
         assert not any(mark in text for text in texts(page) for mark in "\x1b\u202e")
     assert page.text_area(key="ask-question").value == ""  # a field would obey the marks
 

@@ -9,10 +9,12 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from traces.reading import RunSummary, list_runs, load_run
-from ui.web import corpus_choice, first_steps, live, order_form, plain, stored
+from ui.web import corpus_choice, first_steps, live, order_form, stored
 from ui.web.expected import expected
-from ui.web.notices import note, problem, said
+from ui.web.notices import note, problem
+from ui.web.rows_view import Column, Item, rows_view
 from ui.web.run_words import COLOURS, status_word
+from ui.web.runs_table import started
 from ui.web.sandbox_field import sandbox_field
 
 _RECENT = 5
@@ -20,7 +22,7 @@ _PERIOD = 2.0  # seconds between two looks at runs at work
 _CURRENT = "ask-run"  # in the session: the run beside the form
 _NAMED = "ask-named"  # in the session: the run of the address when the page was last run
 _TELL = "ask-tell"  # in the session: a run was started, and the address is to say so
-_LINE = 160  # characters of a question or answer in the list
+_OPEN = "ask-open"  # in the session: a run whose row was clicked
 
 
 def page() -> None:
@@ -141,18 +143,30 @@ def _at_work(runs: list[RunSummary]) -> bool:
 
 
 def _rows(runs: list[RunSummary]) -> None:
-    for run in runs:
-        word = status_word(run)
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            with st.container(gap="xsmall", width="stretch"):
-                plain.text(_short(run.question or "(the question is not recorded)"))
-                said(word, COLOURS[word], "" if run.answer is None else _short(run.answer))
-            st.page_link("pages/run.py", label="Open", query_params={"run": run.run_id})
+    if run_id := st.session_state.pop(_OPEN, None):
+        st.switch_page("pages/run.py", query_params={"run": run_id})
+    rows_view(
+        [_item(run) for run in runs],
+        (Column("Question"), Column("Answer"), Column("Status", 90), Column("Started", 122, right=True)),
+        key="ask-recent",
+        label="Last runs",
+        on_open=_open,
+    )
 
 
-def _short(text: str) -> str:
-    whole = " ".join(text.split())
-    return whole if len(whole) <= _LINE else whole[: _LINE - 1] + "…"
+def _item(run: RunSummary) -> Item:
+    word = status_word(run)
+    cells = (
+        run.question or "(the question is not recorded)",
+        run.answer or "",
+        (word, COLOURS[word]),
+        started(run, st.context.timezone),
+    )
+    return Item(run.run_id, cells, f"run?run={run.run_id}")
+
+
+def _open(run_id: str) -> None:
+    st.session_state[_OPEN] = run_id
 
 
 page()

@@ -11,6 +11,7 @@ from traces.home import Home
 from traces.questions import asked
 from traces.reading import RunSummary, list_runs, load_run, resolve_run
 from traces.side_by_side import Side, side
+from ui.visible import fit, line
 from ui.web.compare_view import comparison
 from ui.web.notices import note, problem
 from ui.web.runs_table import started
@@ -84,8 +85,8 @@ def _choose(runs: list[RunSummary], other: str | None, name: str) -> None:
 
 
 def _title(run: RunSummary, zone: str | None) -> str:
-    question = " ".join((run.question or "(not recorded)").split())[:100]
-    answer = "" if run.answer is None else f" → {' '.join(run.answer.split())[:40]}"
+    question = fit(line(run.question or "(not recorded)"), 100)
+    answer = "" if run.answer is None else f" → {fit(line(run.answer), 40)}"
     return f"{started(run, zone)} · {question}{answer} · {run.run_id[-8:]}"
 
 
