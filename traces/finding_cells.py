@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
@@ -73,7 +74,9 @@ def _fallback_lines(code: str) -> list[int]:
     if "except" not in code or len(code) > _CODE_CHARS:
         return []
     try:
-        tree = ast.parse(code)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of that code: they are not ours to tell
+            tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [

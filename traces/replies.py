@@ -21,11 +21,12 @@ _KEYS: Final = 8  # of a JSON object that are named
 _FENCE: Final = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _PLAIN_NUMBER: Final = re.compile(r"[-+~≈$€£]?\s*\d[\d.,]*\s*%?")
-_LIST_MARK: Final = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_LIST_MARK: Final = re.compile(r"^[^\S\n]*\d+[.)]\s", re.MULTILINE)
 _MEASURE: Final = re.compile(r"[^\w]*\d[\d.,]*-?[^\W\d]+")  # 10-year, 30km, $5m
 _DATE: Final = re.compile(r"\d+(?:[-/:]\d+)+")
 _AROUND: Final = ".,;:!?()[]{}<>|\"'`*_“”‘’«»"
 _CODE_CHARS: Final = (4, 80)
+_MOST_VALUES: Final = 200  # of one reply: each may have to be looked for in the whole prompt
 _TELLING_DIGITS: Final = 3  # a number of fewer digits may be counted, ranked or guessed from anywhere
 _DECLINED: Final = re.compile(
     r"\b(?:i(?: a|['’])m (?:sorry|unable|not able)|i (?:can ?not|can['’]t|could not|couldn['’]t|won['’]t) "
@@ -87,10 +88,12 @@ def _json_form(text: str) -> str | None:
 
 def named_values(text: str) -> dict[str, str]:
     """The numbers, dates and codes (`PRV-65`) in a text by their comparable form, as they are written there.
-    The numbers of a numbered list are none.
+    The numbers of a numbered list are none. Of very many only the first are taken.
     """
     found: dict[str, str] = {}
     for part in _LIST_MARK.sub("", text).split():
+        if len(found) >= _MOST_VALUES:
+            break
         word = part.strip(_AROUND)
         if _is_code(word):
             found[word.casefold()] = word

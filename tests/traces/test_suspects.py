@@ -213,6 +213,12 @@ def test_values_of_no_source_are_told_as_they_are_written(reply: str) -> None:
     assert list(unfounded(named_values(reply), source).values()) == [reply]
 
 
+def test_texts_made_to_be_slow_are_not() -> None:
+    assert named_values("\n" * 200_000 + "7") == {"7": "7"}  # for ever, where a line's mark may span lines
+    codes = [f"AB{number}x" for number in range(20_000)]  # each may have to be looked for in a whole prompt
+    assert list(named_values(" ".join(codes)).values()) == codes[:200]
+
+
 @given(st.text())
 def test_any_text_has_a_form_and_its_values_are_found_in_itself(text: str) -> None:
     assert form(text)
