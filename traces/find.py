@@ -154,7 +154,7 @@ class _Expression:
     def __init__(self, expression: str) -> None:
         self._expression = expression
         try:
-            self.holding([""])
+            self.first([""])
         except Exception as error:  # DuckDB is imported late, and its errors with it
             reason = str(error).partition(": ")[2] or str(error)
             raise InputError(f"“{expression}” is no regular expression: {reason}") from error

@@ -102,7 +102,7 @@ def test_no_expression_takes_for_ever(tmp_path: Path) -> None:
 
 
 def test_an_expression_that_is_none_is_a_sentence() -> None:
-    for wrong, reason in (("(a", "missing )"), ("a(?=b)", "(?=")):
+    for wrong, reason in (("(a", "missing )"), ("a(?=b)", "(?="), (r"\Qabc", "missing )")):
         with pytest.raises(InputError) as error:
             Search(wrong, regex=True)
         assert str(error.value).startswith(f"“{wrong}” is no regular expression: ")
