@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -38,11 +38,15 @@ def suspicious(view: RunView, found: Mapping[str, Suspect]) -> Iterator[Finding]
     for span_id, suspect in found.items():
         for kind in dict.fromkeys(signal.kind for signal in suspect.signals):
             by_kind[kind].append(span_id)
-    total = view.summary.sub_calls
+    calls = Counter(span.kind for span in view.spans if span.kind == "sub_call" or span.is_child_run)
     for kind in MEANINGS:
         spans = sorted(by_kind[kind], key=lambda span_id: view.by_id[span_id].seq)
         if spans:
-            words = f"Sub-calls {MEANINGS[kind]}: {len(spans):,} of {total:,}."
+            both = any(view.by_id[span_id].is_child_run for span_id in spans)
+            who, total = (
+                ("Sub-calls and child runs", calls.total()) if both else ("Sub-calls", calls["sub_call"])
+            )
+            words = f"{who} {MEANINGS[kind]}: {len(spans):,} of {total:,}."
             yield Finding(kind, SEVERITY_OF[kind], words, len(spans), tuple(spans), signal=kind)
 
 
@@ -67,7 +71,7 @@ def unshared(view: RunView) -> Iterator[Finding]:
     """
     question = view.summary.question or ""
     calls = list(spans_of(view, "sub_call"))
-    children = any(span.kind == "run" and span.parent_id is not None for span in view.spans)
+    children = any(span.is_child_run for span in view.spans)
     if len(calls) < 2 or children or not _OF_THE_WHOLE.search(question) or not _independent(view, calls):
         return
     words = f"No sub-call saw another's result: each of the {len(calls):,} looked at its part alone, and the "

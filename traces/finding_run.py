@@ -106,4 +106,6 @@ def unread(view: RunView) -> Iterator[Finding]:
 def _percent(found: Coverage) -> str:
     share = 100 * (found.read_share or 0.0)
     digits = 0 if share in (0, 100) or 1 <= share < 99 else 2
+    if digits:
+        share = min(share, 99.99)  # not rounded to all of it
     return f"{'at least ' if found.lower_bound and share < 100 else ''}{share:.{digits}f} %"

@@ -82,7 +82,7 @@ class Overview:
 
 def overview(view: RunView) -> Overview:
     """The overview of a run, ended or not."""
-    below = [span for span in view.spans if span.kind == "sub_call" or _is_child(span)]
+    below = [span for span in view.spans if span.kind == "sub_call" or span.is_child_run]
     calls = [span for span in below if span.kind == "sub_call"]
     fan_outs = sorted(_fan_outs(view, below), key=lambda one: -one.sub_calls - one.child_runs)
     patterns = sorted(_patterns(calls), key=lambda group: -len(group))
@@ -105,10 +105,6 @@ def overview(view: RunView) -> Overview:
             "calls": max(0, len(asked) - _LISTED),
         },
     )
-
-
-def _is_child(span: SpanRow) -> bool:
-    return span.kind == "run" and span.parent_id is not None
 
 
 def _cost(span: SpanRow) -> Decimal:

@@ -113,6 +113,11 @@ class SpanRow(NamedTuple):
         return None if self.end_ns is None else (self.end_ns - self.start_ns) / 1e9
 
     @property
+    def is_child_run(self) -> bool:
+        """Whether this is the span of a run that code of another run started."""
+        return self.kind == "run" and self.parent_id is not None
+
+    @property
     def phases(self) -> list[str]:
         """The phase of a cell, or those of an iteration's cells; none where none was recorded."""
         if self.phase is None:

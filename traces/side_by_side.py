@@ -45,7 +45,7 @@ def side(view: RunView) -> Side:
         spend={
             role: spend_of(span for span in view.spans if span.kind == kind) for role, kind in roles.items()
         },
-        children=sum(span.kind == "run" for span in view.spans) - 1 if view.spans else 0,
+        children=sum(span.is_child_run for span in view.spans),
         settings=dict(_settings(view)),
     )
 

@@ -54,16 +54,12 @@ class Suspect:
 
 def suspects(view: RunView) -> dict[str, Suspect]:
     """The suspects of a run by span id, the most suspicious first; equal ones in the order of the record."""
-    calls = [span for span in view.spans if span.kind == "sub_call" or _is_child(span)]
+    calls = [span for span in view.spans if span.kind == "sub_call" or span.is_child_run]
     signals: dict[str, list[Signal]] = defaultdict(list)
     for span_id, signal in (*_outcomes(calls), *_disagreements(calls), *among_siblings(view, calls)):
         signals[span_id].append(signal)
     found = {span.span_id: _suspect(signals[span.span_id]) for span in calls if span.span_id in signals}
     return dict(sorted(found.items(), key=lambda item: -item[1].score))
-
-
-def _is_child(span: SpanRow) -> bool:
-    return span.kind == "run" and span.parent_id is not None
 
 
 def _suspect(signals: Iterable[Signal]) -> Suspect:

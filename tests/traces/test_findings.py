@@ -12,7 +12,18 @@ import pytest
 from rlm_core import semconv as sc
 from rlm_core.telemetry import Recorder, RunSpan, as_json, sha256_text
 from tests.support.recorded_runs import wide_run
-from tests.traces.records import RUN, fin, header, home_in, record_run, recording, start, write_spool
+from tests.traces.records import (
+    RUN,
+    body,
+    end,
+    fin,
+    header,
+    home_in,
+    record_run,
+    recording,
+    start,
+    write_spool,
+)
 from traces.finding import Finding
 from traces.findings import findings
 from traces.home import Home
@@ -118,6 +129,26 @@ def test_sub_calls_that_the_budget_refused_are_told_apart_from_those_that_failed
     assert the("refused", run_of(home, cells)).count == 1
 
 
+def test_nearly_all_of_the_corpus_is_not_said_to_be_all_of_it(home: Home) -> None:
+    table = json.dumps({"documents": [{"name": "a.txt", "bytes": 10**7}]})
+    sent = as_json({"how": "reference", "ranges": [[0, 0, 10**7 - 1]]})
+    top = start("1", kind="run", a={sc.DEPTH: 0, sc.CORPUS + ".sha256": sha256_text(table)})
+    calls = [start("2", "1", a={sc.SOURCE_RANGES: sent}), end("2")]
+    write_spool(home, [header(), top, body(table), *calls, end("1"), fin()])
+    assert the("unread", load_run(home, RUN)).words.endswith("Models saw 99.99 % of the corpus.")
+
+
+def test_child_runs_are_counted_where_they_are_suspects(home: Home) -> None:
+    def cells(recorder: Recorder, run: RunSpan) -> None:
+        made = cell(recorder, run, 0)
+        call(recorder, made, "one")
+        recorder.start("run", sc.NAME_RUN, made, {sc.DEPTH: 1}).fail("model", "no answer")
+        made.end()
+
+    found = the("error", run_of(home, cells))
+    assert found.words == "Sub-calls and child runs that ended in error, were cancelled or lost: 1 of 2."
+
+
 def test_remarks_of_the_checks_name_cell_and_line(home: Home) -> None:
     remarks = [
         {"rule": "swallowed_exception", "line": 4, "message": "..."},
@@ -137,6 +168,10 @@ def test_remarks_of_the_checks_name_cell_and_line(home: Home) -> None:
     [
         ("try:\n    n = int(r)\nexcept ValueError:\n    n = 0", True),
         ("for r in rs:\n    try:\n        d = json.loads(r)\n    except Exception:\n        continue", True),
+        (
+            "try:\n    n = int(re.sub('\\d', '', r))\nexcept ValueError:\n    n = 0",
+            True,
+        ),  # Python warns of it
         ("try:\n    n = int(r)\nexcept ValueError:\n    failed.append(r)", False),
         ("try:\n    n = int(r)\nexcept ValueError:\n    raise", False),
         ("try:\n    n = reply\nexcept ValueError:\n    n = 0", False),

@@ -14,6 +14,7 @@ from tests.traces.records import RUN, fin, header, home_in, recording, start, wr
 from traces.home import Home
 from traces.overview import overview
 from traces.reading import RunView, load_run
+from traces.side_by_side import side
 
 
 @pytest.fixture
@@ -130,3 +131,4 @@ def test_a_circle_of_parents_and_calls_without_a_cell_are_counted_all_the_same(h
     write_spool(home, [header(), *calls, fin()])
     seen = overview(load_run(home, RUN))
     assert [(one.cell, one.sub_calls) for one in seen.fan_outs] == [(None, 4)]
+    assert side(load_run(home, RUN)).children == 0
