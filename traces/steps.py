@@ -88,6 +88,9 @@ class Replay:
         for span in view.spans:
             if span.parent_id is not None:
                 self._children.setdefault(span.parent_id, []).append(span)
+        tops = (span.span_id for span in view.spans if span.kind == "run" and span.depth == 0)
+        self._top = next(tops, "")
+        self._runs: dict[str, str] = {}  # span -> the run it belongs to
         self._deltas: dict[str, Delta] = {} if earlier is None else earlier._deltas
         self._steps = self._numbered()
         self._place = {
@@ -197,12 +200,13 @@ class Replay:
 
     def _run_of(self, span: SpanRow) -> str:
         """The id of the nearest run above; without one that of the topmost run, or "" when there is none."""
+        path = []
         above: SpanRow | None = span
-        for _ in range(len(self.view.spans)):
-            if above is None or above.kind == "run":
-                break
+        while above is not None and above.kind != "run" and above.span_id not in self._runs:
+            path.append(above.span_id)
+            self._runs[above.span_id] = self._top  # stays so where the way leads to no run
             above = self.view.by_id.get(above.parent_id or "")
-        if above is not None and above.kind == "run":
-            return above.span_id
-        top = next((each for each in self.view.spans if each.kind == "run" and each.depth == 0), None)
-        return "" if top is None else top.span_id
+        if above is not None:
+            found = above.span_id if above.kind == "run" else self._runs[above.span_id]
+            self._runs.update(dict.fromkeys(path, found))
+        return self._runs[span.span_id]

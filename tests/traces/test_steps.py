@@ -245,6 +245,23 @@ def test_every_cell_and_iteration_is_in_one_step_however_the_parents_stand(
         replay.variables(step)
 
 
+@pytest.mark.parametrize("circle", [False, True])
+def test_long_ways_up_are_gone_once(tmp_path: Path, circle: bool) -> None:
+    first = [start("0", "2" if circle else None, "iteration")]
+    rest = [start(f"{n}", f"{n - 1}", "iteration") for n in range(1, 300)]
+    view = view_of(home_in(tmp_path), *first, *rest)
+    asked: list[str] = []
+
+    class Spans(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            asked.append(key)
+            return super().get(key, default)
+
+    view.__dict__["by_id"] = Spans(view.by_id)
+    assert len(Replay(view).steps(None)) == 300
+    assert len(asked) < 2_000
+
+
 def test_what_the_calls_below_a_span_took(tmp_path: Path) -> None:
     priced = {sc.COST_USD: "0.5", sc.COST_STATUS: "priced", sc.USAGE_INPUT: 3, sc.USAGE_OUTPUT: 1}
     view = view_of(
