@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from rlm_core import semconv as sc
+from traces.byte_ranges import merged
 from traces.child_places import Translation, translation
 from traces.facts import LARGEST
 from traces.rows import SpanRow
@@ -221,8 +222,7 @@ class _Reader:
         for item in parts if isinstance(parts, list) else []:
             self._keep("given", item, span, translate)
         whole = said.get("whole")
-        for item in whole if isinstance(whole, list) else []:
-            self._keep_whole(item, span, translate)
+        self._keep_whole(whole if isinstance(whole, list) else [], span, translate)
 
     # -- keeping what makes sense
 
@@ -249,16 +249,18 @@ class _Reader:
         size = self._out.sizes[document] if document < len(self._out.sizes) else 0
         return size is None or end <= size
 
-    def _keep_whole(self, item: object, span: SpanRow, translate: Translation | None) -> None:
-        """Documents `[first, last]` that code was given as a whole."""
-        if not (isinstance(item, list) and len(item) == 2 and all(type(n) is int for n in item)):
-            self._out.counts["unusable"] += 1
-        elif translate is not None and translate.is_same:
-            first, behind = max(item[0], 0), min(item[1] + 1, len(self._out.names))
-            if first < behind:
+    def _keep_whole(self, items: Sequence[Any], span: SpanRow, translate: Translation | None) -> None:
+        """Documents, each item `[first, last]`, that code was given as a whole."""
+        usable = [i for i in items if isinstance(i, list) and len(i) == 2 and all(type(n) is int for n in i)]
+        self._out.counts["unusable"] += len(items) - len(usable)
+        if translate is None:
+            return
+        most = len(self._out.names) if translate.is_same else translate.documents
+        for first, behind in merged((max(first, 0), min(last + 1, most)) for first, last in usable):
+            if translate.is_same:
                 self._out.whole.append((first, behind, span.span_id))
-        elif translate is not None:
-            for document in range(max(item[0], 0), min(item[1] + 1, translate.documents)):
+                continue
+            for document in range(first, behind):
                 self._keep("given", [document, 0, translate.size(document)], span, translate)
 
 

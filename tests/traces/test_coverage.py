@@ -239,6 +239,12 @@ def test_fifty_thousand_documents_that_every_cell_was_given_stay_few_facts() -> 
     assert found.least_first[0].number == 0 and found.least_first[-1].number == 3
 
 
+def test_a_document_that_a_cell_names_again_and_again_is_one_reading() -> None:
+    touched = {"whole": [[0, 1], [0, 0], [1, 1]] * 100, "parts": []}
+    found = coverage(view_of(TOP, cells(touched), table=table(10, 10)))
+    assert [one.span_id for one in found.readings(1)] == ["s1"]
+
+
 # -- any record
 
 SPOTS = st.integers(0, 40)
