@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -275,7 +276,11 @@ def state_of(home: Home) -> str:
             parts.append(f"{found.st_mtime_ns}:{found.st_size}")
         except OSError:
             parts.append("-")
+    spools = []
     with os.scandir(home.spool) as entries:
-        spools = [entry.stat() for entry in entries if entry.name.endswith(".jsonl")]
+        for entry in entries:
+            with suppress(OSError):  # deleted since it was listed
+                if entry.name.endswith(".jsonl"):
+                    spools.append(entry.stat())
     newest = max((found.st_mtime_ns for found in spools), default=0)
     return " ".join([*parts, str(len(spools)), str(newest), str(sum(found.st_size for found in spools))])

@@ -203,3 +203,11 @@ def test_the_state_of_a_record_changes_with_it(tmp_path: Path) -> None:
         states.append(state_of(home))
     assert len(set(states)) == 5
     assert state_of(home) == state_of(home)
+
+
+def test_a_record_that_is_deleted_while_its_state_is_read_is_passed_over(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    record_run(home)
+    before = state_of(home)
+    home.spool_file(OTHER).symlink_to(tmp_path / "gone")  # listed, and not there
+    assert state_of(home) == before
