@@ -136,10 +136,19 @@ def check_how(how: str, expected: str | None) -> None:
 
 
 def tag(home: Home, run_id: str, tags: Iterable[str]) -> tuple[str, ...]:
-    """Give a run these tags in place of those it had; returns them as they are kept.
+    """Give a run these tags in place of those it had; returns them as they are kept, see `checked_tags`.
 
-    White space is evened out, doubles count once. Raises InputError for an empty, long or unprintable tag or
-    too many of them; RecordError when it cannot be written.
+    Raises InputError for what cannot be tags, RecordError when it cannot be written.
+    """
+    kept = checked_tags(tags)
+    user_log.append(home, TAGS, {"run_id": run_id, "tags": list(kept)})
+    return kept
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags as they are kept: white space is evened out, doubles count once.
+
+    Raises InputError for an empty, long or unprintable tag or too many of them.
     """
     kept = tuple(sorted({" ".join(one.split()) for one in tags}))
     for one in kept:
@@ -150,7 +159,6 @@ def tag(home: Home, run_id: str, tags: Iterable[str]) -> tuple[str, ...]:
             )
     if len(kept) > MOST_TAGS:
         raise InputError(f"a run has at most {MOST_TAGS} tags, not {len(kept)}")
-    user_log.append(home, TAGS, {"run_id": run_id, "tags": list(kept)})
     return kept
 
 

@@ -33,7 +33,7 @@ def mark(state: State, /, run: str, span_id: str | None, **given: Any) -> None:
     What is not given stays as it was; an empty TEXT takes it back. Without options: show what stands. H is
     normalised, exact, number (number±0.5 with a tolerance), set, contains, regex or judge.
     """
-    from traces.opinions import opinions
+    from traces.opinions import opinions, tag
     from traces.reading import load_run, resolve_run, resolve_span
 
     home = state.home
@@ -43,8 +43,10 @@ def mark(state: State, /, run: str, span_id: str | None, **given: Any) -> None:
         if refused := [name for name in ("tags", "untags", "expected", "how") if given[name]]:
             option = refused[0].removesuffix("s")
             raise click.UsageError(f"--{option} is for runs: a span has a verdict and a note")
+    tags = _tags(home, run_id, given["tags"], given["untags"])  # checked before anything is kept
     _keep_opinion(home, run_id, span_id, given)
-    _keep_tags(home, run_id, given["tags"], given["untags"])
+    if tags is not None:
+        tag(home, run_id, tags)
     _show(state, opinions(home), run_id, span_id)
 
 
@@ -64,12 +66,14 @@ def _keep_opinion(home: Home, run_id: str, span_id: str | None, given: dict[str,
     )  # fmt: skip
 
 
-def _keep_tags(home: Home, run_id: str, more: tuple[str, ...], less: tuple[str, ...]) -> None:
-    from traces.opinions import opinions, tag
+def _tags(home: Home, run_id: str, more: tuple[str, ...], less: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The tags that the run is to have; None: no other than it has."""
+    from traces.opinions import checked_tags, opinions
 
-    if more or less:
-        gone = {" ".join(one.split()) for one in less}
-        tag(home, run_id, [one for one in (*opinions(home).tags(run_id), *more) if one not in gone])
+    if not (more or less):
+        return None
+    asked, gone = ({" ".join(one.split()) for one in tags} for tags in (more, less))
+    return checked_tags({*opinions(home).tags(run_id), *asked} - gone)
 
 
 def _show(state: State, said: Opinions, run_id: str, span_id: str | None) -> None:
