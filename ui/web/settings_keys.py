@@ -82,8 +82,16 @@ def address_host(home: Home, environ: Mapping[str, str], name: str) -> str | Non
     value = environment_with_keys(home, environ).get(name)
     if value is None:
         return None
-    parts = urlsplit(value)
-    return parts.netloc.rpartition("@")[2] or "an address that cannot be read"
+    return _netloc(value).rpartition("@")[2] or "an address that cannot be read"
+
+
+def _netloc(value: str) -> str:
+    """Of an address of the web; "" for anything else."""
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return ""
+    return parts.netloc if parts.scheme in ("http", "https") else ""
 
 
 def set_key(home: Home, name: str, value: str) -> None:
@@ -101,7 +109,7 @@ def set_key(home: Home, name: str, value: str) -> None:
         raise InputError(
             f"what was entered for {name} has characters that cannot stand there, or is too long"
         )
-    if name.endswith(ADDRESS_ENDS) and urlsplit(value).scheme not in ("http", "https"):
+    if name.endswith(ADDRESS_ENDS) and not _netloc(value):
         raise InputError(f"{name} must be an address that begins with http:// or https://")
     with _changes:
         _write(home, {**_read(home), name: value})

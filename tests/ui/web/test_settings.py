@@ -154,6 +154,8 @@ def test_the_environment_goes_before_the_file_and_an_empty_variable_is_none(home
     assert key_origins(home, environ) == {"OPENAI_API_KEY": "environment", "OPENAI_BASE_URL": "file"}
     assert address_host(home, environ, "OPENAI_BASE_URL") == "models.example:8443"
     assert address_host(home, environ, "GROQ_API_BASE") is None
+    broken = {"GROQ_API_BASE": "http://[name:word@models.example"}
+    assert address_host(home, broken, "GROQ_API_BASE") == "an address that cannot be read"
 
 
 def test_keys_are_in_the_environment_only_while_they_are_needed(
@@ -180,6 +182,7 @@ def test_keys_are_in_the_environment_only_while_they_are_needed(
         ("OPENAI_API_KEY", "secret\x00", "characters that cannot stand there"),
         ("OPENAI_API_KEY", "secret" * 1000, "too long"),
         ("OPENAI_BASE_URL", "secret", "must be an address"),
+        ("OPENAI_BASE_URL", "http://[secret", "must be an address"),
     ],
 )
 def test_what_cannot_be_a_key_is_refused_without_being_repeated(
