@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from rlm_core import semconv as sc
+from traces.finding import names_of
 from traces.rows import SpanRow
 from traces.shared_values import COMPARED_CHARS, shared, told, values_of
 from traces.view import RunView
@@ -141,23 +142,14 @@ def _chain(cells: Sequence[SpanRow]) -> list[SpanRow]:
     writers: dict[str, int] = {}
     needs: list[set[int]] = []
     for number, cell in enumerate(cells):
-        needs.append({writers[name] for name in _names(cell, sc.NAMES_READ) if name in writers})
-        writers.update(dict.fromkeys(_names(cell, sc.NAMES_WRITTEN), number))
+        needs.append({writers[name] for name in names_of(cell, sc.NAMES_READ) if name in writers})
+        writers.update(dict.fromkeys(names_of(cell, sc.NAMES_WRITTEN), number))
     chain, todo = {len(cells) - 1}, [len(cells) - 1]
     while todo:
         new = needs[todo.pop()] - chain
         chain |= new
         todo.extend(new)
     return [cells[number] for number in sorted(chain)]
-
-
-def _names(cell: SpanRow, key: str) -> list[str]:
-    raw = cell.attributes.get(key)
-    try:
-        found = json.loads(raw) if isinstance(raw, str) else []
-    except (ValueError, RecursionError):
-        return []
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 # -- which of them share something with the answer
