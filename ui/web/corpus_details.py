@@ -158,16 +158,18 @@ def _documents(corpus: Corpus) -> None:
 
 
 def _only_remarked(corpus_id: str) -> bool:
-    """The switch for documents with remarks; like the field, it stands in the address and leads."""
-    key = f"documents-remarked-{corpus_id}"
-    if key not in st.session_state:
-        st.session_state[key] = st.query_params.get(_REMARKS) == "1"
-    only = st.toggle("Only with remarks", key=key)
-    if only:
+    """The switch for documents with remarks; like the field, it shows what the address says."""
+    key, only = f"documents-remarked-{corpus_id}", st.query_params.get(_REMARKS) == "1"
+    st.session_state[key] = only
+    st.toggle("Only with remarks", key=key, on_change=_remarked, args=(key,))
+    return only
+
+
+def _remarked(key: str) -> None:
+    if st.session_state[key]:
         st.query_params[_REMARKS] = "1"
     else:
         st.query_params.pop(_REMARKS, None)
-    return only
 
 
 def matching(documents: Sequence[Document], words: str, *, only_remarked: bool) -> list[Document]:

@@ -16,6 +16,7 @@ from traces.reading import RunSummary
 from ui.web.notices import note
 from ui.web.run_words import COLOURS
 from ui.web.runs_table import COLUMNS, KINDS, UNJUDGED, Wanted
+from ui.web.words_field import words_field
 
 _SORTABLE: Final = {column.name.lower(): column.name for column in COLUMNS if column.sortable}
 _NEWEST: Final = ("Started", True)
@@ -73,7 +74,9 @@ def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str
     used = list(dict.fromkeys(run.corpus_id for run in runs if run.corpus_id))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         found = Wanted(
-            text=_words(),
+            text=words_field(
+                "q", key=field("q"), placeholder="words in question, answer, note, …", width=240
+            ),
             status=_choice("Status", "status", list(COLOURS), 112),
             verdict=_choice("Verdict", "verdict", [*VERDICTS, UNJUDGED], 104),
             tag=_choice("Tag", "tag", said.all_tags, 110),
@@ -83,20 +86,6 @@ def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str
             same=_same(runs),
         )
     return found
-
-
-def _words() -> str:
-    text = asked_for("q")
-    _show("q", text)
-    st.text_input(
-        "Filter", key=field("q"), placeholder="words in question, answer, note, …",
-        type="search", live=True, on_change=_typed, width=240,
-    )  # fmt: skip
-    return text
-
-
-def _typed() -> None:
-    put("q", st.session_state[field("q")] or "")
 
 
 def _show(name: str, value: object) -> None:
@@ -135,13 +124,16 @@ def _same(runs: Sequence[RunSummary]) -> str:
 
 
 def grouped() -> bool:
-    """Whether the address asks for questions rather than runs."""
-    return asked_for("group") == "1"
+    """Whether the address asks for questions rather than runs; what it cannot mean is said."""
+    value = asked_for("group")
+    if value not in ("", "1"):
+        note(f"The address groups by {value[:80]!r}, which means nothing here: runs are shown one by one.")
+    return value == "1"
 
 
 def group_switch() -> None:
     """Draw the switch between runs and questions."""
-    _show("group", grouped())
+    _show("group", asked_for("group") == "1")
     st.toggle(
         "By question", key=field("group"), on_change=_switched,
         help="One line for all runs that ask the same question over the same corpus.",

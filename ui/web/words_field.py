@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 
-def words_field(name: str, *, key: str, placeholder: str) -> str:
+def words_field(name: str, *, key: str, placeholder: str, width: int | Literal["stretch"] = "stretch") -> str:
     """Draw the field “Filter” and return what is in it; `name` is that of the address, `placeholder` is ours.
 
-    A page begins with what the address says. After that the field leads: what is typed while the page works
-    is never overtaken by an older address.
+    The address leads, so that a step back is followed. A field that shows what it says is left alone: to set
+    it would stop a person typing.
     """
-    if key not in st.session_state:
-        st.session_state[key] = st.query_params.get(name, "")
-    words = st.text_input(
-        "Filter", key=key, placeholder=placeholder, type="search", live=True, persist_state="session"
-    )
-    if words:
+    words = st.query_params.get(name, "")
+    if st.session_state.get(key) != words:
+        st.session_state[key] = words
+    st.text_input(
+        "Filter", key=key, placeholder=placeholder, type="search", live=True, width=width,
+        on_change=_typed, args=(name, key),
+    )  # fmt: skip
+    return words
+
+
+def _typed(name: str, key: str) -> None:
+    if words := st.session_state[key]:
         st.query_params[name] = words
     else:
         st.query_params.pop(name, None)
-    return words

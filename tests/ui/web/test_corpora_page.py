@@ -98,6 +98,20 @@ def test_the_list_is_filtered_by_words(mixed: Corpus, home: Home) -> None:
     assert "No corpus fits this filter." in texts(page)
 
 
+def test_filters_follow_the_address_of_a_step_back(mixed: Corpus) -> None:
+    page = corpora_page()
+    page.text_input(key="corpora-filter").set_value("nothing like it").run()
+    assert "No corpus fits this filter." in texts(page)
+    page.query_params["filter"] = "bag"  # as the browser has it after a step back
+    assert [row["Name"] for row in rows_with(page.run(), "Name")] == ["Mixed bag"]
+    assert page.text_input(key="corpora-filter").value == "bag"
+    page = opened(mixed)
+    page.toggle(key=f"documents-remarked-{mixed.corpus_id}").set_value(True).run()
+    assert "remarks" in page.query_params and len(rows_with(page, "Document")) == 1
+    del page.query_params["remarks"]
+    assert len(rows_with(page.run(), "Document")) == 2
+
+
 def test_many_files_are_only_looked_at_when_the_corpus_is_opened(
     mixed: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

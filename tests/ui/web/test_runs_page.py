@@ -218,6 +218,7 @@ def test_the_list_is_as_it_was_left_when_a_person_comes_back(summary: RunSummary
     [
         ("status", "splendid", "No run has the status 'splendid' of the address: that filter is left out."),
         ("tag", HOSTILE, "No run has the tag"),
+        ("group", "2", "The address groups by '2', which means nothing here: runs are shown one by one."),
         ("sort", "beauty", "There is no column 'beauty' to sort by: the newest run stands first."),
         (
             "same",
