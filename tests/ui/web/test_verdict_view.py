@@ -74,6 +74,15 @@ def test_what_was_said_elsewhere_is_shown_at_the_next_look(home: Home) -> None:
     assert page.segmented_control(key="v-word").value == "unsure" and page.text_area[0].value == "42"
 
 
+def test_a_click_leaves_alone_what_another_tab_said_meanwhile(home: Home) -> None:
+    page = form(home)
+    judge(home, RUN, verdict=None, expected="42", note="from another tab")
+    page.segmented_control(key="v-word").set_value("right").run()
+    kept = opinions(home).of(RUN)
+    assert kept is not None
+    assert (kept.verdict, kept.expected, kept.note) == ("right", "42", "from another tab")
+
+
 def test_what_cannot_be_kept_is_one_sentence_and_nothing_is_lost(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
