@@ -67,12 +67,6 @@ def show(record: Record, select: Select) -> None:
     outline(replay, shown.steps, shown.step, _go)
 
 
-def open_step(step: Step) -> None:
-    """Go to a step from another view of the run."""
-    st.query_params.pop(CHILD, None)
-    st.query_params.update({"view": "steps", **step_query(step)})
-
-
 def _replay(record: Record) -> Replay:
     """The steps of the run, kept for the session; of one that has grown only what is new is read."""
     kept = st.session_state.get(_KEPT)
