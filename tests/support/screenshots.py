@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -607,18 +608,23 @@ def go_to(page: Page, url: str, home: Home, run_id: str, kind: str, number: int,
 def prepare(home: Home) -> None:
     """The runs that the states need."""
     tickets = ROOT / "sample_data" / "tickets"
-    faults = ("--fault-rate", "0.03", "--fault-seed", "1")
-    rlmscope("ask", QUESTION, tickets, "--home", home.root, *faults)
     rlmscope("ask", "What is the meaning of it all?", tickets, "--home", home.root, ok=(0, 1))
     rlmscope("ask", QUESTION, tickets, "--home", home.root, "--max-calls", "50", ok=(0, 1))
     rlmscope("ask", LONG, tickets, "--home", home.root, ok=(0, 1))
+    prepare_most(home)
+    long_run(home)
+    add_corpora(home)
+
+
+def prepare_most(home: Home) -> None:
+    """The runs that most states need: an answer that faults struck, one that is right, and recorded ones."""
+    tickets = ROOT / "sample_data" / "tickets"
+    rlmscope("ask", QUESTION, tickets, "--home", home.root, "--fault-rate", "0.03", "--fault-seed", "1")
     rlmscope("ask", QUESTION, tickets, "--home", home.root)
     wide_run(home, 2_000, BIG)
     spend_runs(home)
     nested_run(home)
     patchy_run(home)
-    long_run(home)
-    add_corpora(home)
 
 
 def add_corpora(home: Home) -> None:
@@ -687,31 +693,39 @@ GROUPS: Final[tuple[dict[str, Shot], ...]] = (
 )
 
 
+Visits = Callable[[Browser, str, Home, dict[str, Shot]], None]
+
+
 def main() -> None:
     """Make the pictures that the command line names."""
     folder, wanted = Path(sys.argv[1]), set(sys.argv[2:])
     folder.mkdir(parents=True, exist_ok=True)
+    with ui.chromium() as browser:
+        every_state(browser, wanted, partial(take, folder=folder))
+
+
+def every_state(browser: Browser, wanted: set[str], visits: Visits) -> None:
+    """Call `visits` with an app, its home and states of it, until it had all of `wanted`, or of all."""
     usual, without, working, killed = (
         {name: make for name, make in group.items() if not wanted or name in wanted} for group in GROUPS
     )
-    with ui.chromium() as browser:
-        if usual:
-            with fresh_home() as home:
-                prepare(home)
-                with running_app(home) as app:
-                    take(browser, f"http://127.0.0.1:{app.port}", home, usual, folder)
-        if without:
-            with fresh_home() as home, running_app(without_examples(home)) as app:
-                take(browser, f"http://127.0.0.1:{app.port}", home, without, folder)
-        if working or killed:
-            with fresh_home() as home:
-                at_work(browser, home, working, killed, folder)
+    if usual:
+        with fresh_home() as home:
+            prepare(home)
+            with running_app(home) as app:
+                visits(browser, f"http://127.0.0.1:{app.port}", home, usual)
+    if without:
+        with fresh_home() as home, running_app(without_examples(home)) as app:
+            visits(browser, f"http://127.0.0.1:{app.port}", home, without)
+    if working or killed:
+        with fresh_home() as home:
+            at_work(browser, home, working, killed, visits)
 
 
 def at_work(
-    browser: Browser, home: Home, working: dict[str, Shot], killed: dict[str, Shot], folder: Path
+    browser: Browser, home: Home, working: dict[str, Shot], killed: dict[str, Shot], visits: Visits
 ) -> None:
-    """The states of a run at work, whose sub-calls wait until the pictures are made; then of one killed."""
+    """The states of a run at work, whose sub-calls wait until they were visited; then of one killed."""
     gate = home.root.parent / "gate"
     models = {
         "RLMSCOPE_ROOT_MODEL": "openai/root",
@@ -727,11 +741,11 @@ def at_work(
             page.get_by_role("button", name="Cancel the run").wait_for()
             ui.expect_figure(page, "Sub-calls done", "1")
         try:
-            take(browser, url, home, working, folder)
+            visits(browser, url, home, working)
         finally:
             for process in processes(gate):
                 os.kill(process, signal.SIGKILL)
-        take(browser, url, home, killed, folder)
+        visits(browser, url, home, killed)
 
 
 if __name__ == "__main__":

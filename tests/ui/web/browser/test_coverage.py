@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.support import browser as ui
@@ -60,22 +59,3 @@ def test_a_document_and_its_parts_are_reached_with_the_keyboard(
     page.keyboard.press("Enter")
     expect(page.get_by_role("table", name="Spans that read this part")).to_be_visible()
     assert f"document={number}&from=20000&to=21500" in page.url
-
-
-def test_the_view_and_the_corpora_pages_are_accessible(
-    page: Page, visit: ui.Visit, home: Home, number: int
-) -> None:
-    corpus_id = coverage(load_run(home, PATCHY)).corpus_id
-    for address, table in (
-        (
-            f"run?run={PATCHY}&view=coverage&document={number}&from=20000&to=21500",
-            "Spans that read this part",
-        ),
-        (f"corpora?corpus={corpus_id}", "Documents of the corpus"),
-        ("corpora", "Corpora, newest first"),
-    ):
-        page.goto(f"{visit.url}/{address}")
-        page.get_by_role("table", name=table).wait_for()
-        ui.settle(page)
-        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
-        assert not found.response["violations"], found.generate_report()

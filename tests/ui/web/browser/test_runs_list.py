@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.support import browser as ui
@@ -78,17 +77,6 @@ def test_two_runs_are_compared_and_judged_with_the_keyboard(page: Page, visit: u
     assert "sort=-sub-calls" in page.url and "verdict=wrong" in page.url
     page.reload()
     expect(page.get_by_role("columnheader", name="Sub-calls")).to_have_attribute("aria-sort", "descending")
-
-
-@pytest.mark.parametrize("path", ["runs", "runs?group=1", "compare?a=last&b=20260105T090000"])
-def test_an_accessibility_checker_finds_nothing(page: Page, visit: ui.Visit, home: Home, path: str) -> None:
-    page.goto(f"{visit.url}/{path}")
-    page.get_by_role("table").first.wait_for()
-    ui.settle(page)
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
-        assert not found.response["violations"], found.generate_report()
 
 
 def test_a_run_is_opened_and_one_is_deleted_for_good(page: Page, visit: ui.Visit, home: Home) -> None:

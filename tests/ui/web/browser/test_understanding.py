@@ -1,11 +1,10 @@
-"""From a wrong answer to the sub-call that looks wrong, in a browser; accessibility of the views."""
+"""From a wrong answer to the sub-call that looks wrong, in a browser."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.support import browser as ui
@@ -51,12 +50,3 @@ def test_the_head_narrows_the_tree_to_what_it_counts(page: Page, visit: ui.Visit
     expect(page.get_by_text(re.compile(r"\d+ of \d+ spans fit"))).to_be_visible()
     page.go_back()
     expect(page.get_by_role("table", name="The calls that cost most")).to_be_visible()
-
-
-@pytest.mark.parametrize("view", ["overview", "findings"])
-def test_an_accessibility_checker_finds_nothing(page: Page, visit: ui.Visit, broken: str, view: str) -> None:
-    page.goto(f"{visit.url}/run?run={broken}&view={view}")
-    page.get_by_role("table").first.wait_for()
-    ui.settle(page)
-    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]] == []
