@@ -6,13 +6,14 @@ that ask the same), `group` (1: by question), `sort` (a column, `-` in front: de
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import streamlit as st
 
 from traces.opinions import VERDICTS, Opinions
 from traces.reading import RunSummary
+from ui.visible import line
 from ui.web.notices import note
 from ui.web.run_words import COLOURS
 from ui.web.runs_table import COLUMNS, KINDS, UNJUDGED, Wanted
@@ -34,7 +35,7 @@ _NAMES: Final = (
     "chosen",
 )
 _LEFT: Final = "runs-address"  # in the session: what the address said when the page was last seen
-_MOST_CHOSEN: Final = 200  # an address has only so much room
+MOST_CHOSEN: Final = 200  # an address has only so much room
 
 
 def field(name: str) -> str:
@@ -106,7 +107,7 @@ def _choice(
     known = words or {}
     st.selectbox(
         label, offered, key=field(name), width=width, on_change=_chose, args=(name,),
-        format_func=lambda option: known.get(option, option) if option else "any",
+        format_func=lambda option: line(known.get(option, option)) if option else "any",
     )  # fmt: skip
     return value
 
@@ -162,11 +163,11 @@ def set_order(column: str, descending: bool) -> None:
     put("sort", "" if asked == _NEWEST else f"{'-' if descending else ''}{column.lower()}")
 
 
-def chosen(runs: Collection[str]) -> tuple[str, ...]:
-    """The ids of the runs that are chosen, of those that exist."""
-    return tuple(one for one in asked_for("chosen").split(",") if one in runs)
+def chosen() -> tuple[str, ...]:
+    """The ids of the runs that the address names as chosen; they may be of no run."""
+    return tuple(dict.fromkeys(one for one in asked_for("chosen").split(",") if one))
 
 
 def choose(run_ids: Iterable[str]) -> None:
-    """Choose these runs and no others."""
-    put("chosen", ",".join(list(run_ids)[:_MOST_CHOSEN]))
+    """Choose these runs and no others; of very many the first `MOST_CHOSEN`."""
+    put("chosen", ",".join(list(run_ids)[:MOST_CHOSEN]))

@@ -114,6 +114,8 @@ def test_hostile_answers_are_plain_text(written: Callable[..., Any], script: Any
         written(run_id, script(question=text, answer=text, model="openai/" + HOSTILE))
     page = compare_page(a=A, b=B)
     assert badly_shown(page, "HOSTILE") == [] and not any(mark in shown(page) for mark in "\x1b\u202e")
+    (offered,) = compare_page(a=A).selectbox(key="compare-b-choice").options
+    assert "HOSTILE" in offered and not any(mark in offered for mark in "\x1b\u202e")
     page.toggle(key="compare-diff-unified").set_value(True).run()
     assert badly_shown(page, "HOSTILE") == [] and any("-0 ![HOSTILE]" in code.value for code in page.code)
 

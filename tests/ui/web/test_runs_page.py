@@ -115,6 +115,8 @@ def test_hostile_text_stands_only_in_cells(written: Callable[..., Any], script: 
     (row,) = rows(page)
     assert all("HOSTILE" in row[name] for name in ("Question", "Answer", "Models"))
     assert not any(mark in str(row) for mark in "\x1b\u202e") and badly_shown(page, "HOSTILE") == []
+    (model,) = (one for one in page.selectbox(key="runs-model").options if "HOSTILE" in one)
+    assert not any(mark in model for mark in "\x1b\u202e")
     assert badly_shown(ask_to_delete(page, FIRST), "HOSTILE") == []
 
 
@@ -324,6 +326,14 @@ def test_two_chosen_runs_go_side_by_side(summary: RunSummary, written: Callable[
     choose_rows(page, "runs-table", 0, 1)
     page.button(key="runs-compare-button").click().run()
     assert (page.query_params["a"], page.query_params["b"]) == (SECOND, FIRST)
+
+
+def test_runs_in_the_address_that_are_not_there_or_too_many_are_counted(summary: RunSummary) -> None:
+    page = runs_page(chosen=f"{FIRST},{FIRST},nobody")
+    assert "1 chosen (1 more in the address that is of no run)" in [one.value for one in page.caption]
+    assert page.button(key="runs-compare-button").disabled
+    page = runs_page(chosen=",".join([FIRST, *map(str, range(199))]))
+    assert any("no more can be chosen at once" in one.value for one in page.caption)
 
 
 def test_a_running_run_is_not_deleted(home: Home, written: Callable[..., Any], script: Any) -> None:

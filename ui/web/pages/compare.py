@@ -87,7 +87,7 @@ def _choose(runs: list[RunSummary], other: str | None, name: str) -> None:
 def _title(run: RunSummary, zone: str | None) -> str:
     question = fit(line(run.question or "(not recorded)"), 100)
     answer = "" if run.answer is None else f" → {fit(line(run.answer), 40)}"
-    return f"{started(run, zone)} · {question}{answer} · {run.run_id[-8:]}"
+    return line(f"{started(run, zone)} · {question}{answer} · {run.run_id[-8:]}")
 
 
 def _chose(name: str) -> None:

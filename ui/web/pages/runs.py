@@ -94,15 +94,24 @@ def _bar(runs: Sequence[RunSummary], found: Sequence[RunSummary], groups: list[Q
             st.caption(shown + asked + (f", {at_work:,} at work" if at_work else ""))
         runs_filters.group_switch()
         if groups is None:
-            _with_chosen(runs_filters.chosen({run.run_id for run in runs}), {run.run_id for run in found})
+            _with_chosen(runs, found)
         st.button("Refresh", key="runs-refresh")
 
 
-def _with_chosen(chosen: tuple[str, ...], found: set[str]) -> None:
-    """Buttons that act on the chosen runs; those among them that no filter lets through are counted."""
-    hidden = sum(run_id not in found for run_id in chosen)
-    unseen = f" ({hidden} not in this list)" if hidden else ""
-    st.caption(f"{len(chosen):,} chosen{unseen}" if chosen else "none chosen", width="content")
+def _with_chosen(runs: Sequence[RunSummary], found: Sequence[RunSummary]) -> None:
+    """Buttons that act on the chosen runs; those among them that the list does not show are counted."""
+    named, there = runs_filters.chosen(), {run.run_id for run in runs}
+    chosen = tuple(run_id for run_id in named if run_id in there)
+    hidden = len(set(chosen) - {run.run_id for run in found})
+    remarks = []
+    if hidden:
+        remarks.append(f"{hidden:,} not in this list")
+    if gone := len(named) - len(chosen):
+        remarks.append(f"{gone:,} more in the address that {'is' if gone == 1 else 'are'} of no run")
+    if len(named) >= runs_filters.MOST_CHOSEN:
+        remarks.append("no more can be chosen at once")
+    words = f"{len(chosen):,} chosen" if chosen else "none chosen"
+    st.caption(f"{words} ({'; '.join(remarks)})" if remarks else words, width="content")
     st.button(
         "Compare", key="runs-compare-button", disabled=len(chosen) != 2, on_click=_compare, args=(chosen,),
         help="Two runs side by side: choose two.",
@@ -125,7 +134,8 @@ def _open(run_id: str) -> None:
 def _runs(runs: Sequence[RunSummary], found: Sequence[RunSummary], said: Opinions) -> None:
     order = runs_filters.order()
     listed = runs_table.in_order(found, *order, said)
-    zone, chosen = st.context.timezone, runs_filters.chosen({run.run_id for run in runs})
+    zone, there = st.context.timezone, {run.run_id for run in runs}
+    chosen = tuple(run_id for run_id in runs_filters.chosen() if run_id in there)
 
     def show(shown: Sequence[RunSummary]) -> None:
         rows_view(
