@@ -81,11 +81,13 @@ def remarks(home: Home, totals: Totals) -> None:
     calls = sum(count for _, count in totals.unknown)
     said("Unknown", "orange", f"The cost of {counted(calls, 'call')} is unknown, and not in these figures.")
     prices = price_table(home)
-    with st.container(key="spend-unknown", gap="xsmall"):
+    with st.container(key="spend-unknown", horizontal=True, vertical_alignment="center", gap="medium"):
         for model, count in totals.unknown[:_NAMED]:
             why = "no usage was reported" if model and prices.rows(model) else "no price is known"
-            plain.text(f"{line(model) if model else 'model not recorded'}: {counted(count, 'call')}, {why}")
+            with st.container(width="content"):
+                plain.text(
+                    f"{line(model) if model else 'model not recorded'}: {counted(count, 'call')}, {why}"
+                )
         if len(totals.unknown) > _NAMED:
             st.text(f"and {counted(len(totals.unknown) - _NAMED, 'more model')}; the table by model has all")
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.page_link("pages/settings.py", label="Set a price in Settings", help=_HELP)
+        st.page_link("pages/settings.py", label="Set a price in Settings", help=_HELP)

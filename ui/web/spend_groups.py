@@ -22,8 +22,8 @@ from ui.web.spend_scope import corpus_names, corpus_words
 
 DEFAULT: Final = ("role", "model")
 _FIGURES: Final = ("Cost", "Share", "Calls", "Tokens in", "Tokens out", "p50", "p95", "Most")
-_WIDTHS: Final = {"Cost": 95, "Share": 60, "Calls": 60, "Tokens in": 85, "Tokens out": 75}
-_KEY_WIDTHS: Final = {"role": 60, "model": 150, "corpus": 150, "day": 90}
+_WIDTHS: Final = {"Cost": 92, "Share": 60, "Calls": 56, "Tokens in": 82, "Tokens out": 75}
+_KEY_WIDTHS: Final = {"role": 60, "model": 150, "corpus": 130, "day": 84}
 _JSON: Final = (
     "cost_usd",
     "known_usd",
@@ -135,7 +135,7 @@ def table(
             ],
             [
                 *(Column(one, _KEY_WIDTHS.get(one, 75), sortable=True) for one in keys),
-                *(Column(one, _WIDTHS.get(one, 82), right=True, sortable=one in _ORDERS) for one in _FIGURES),
+                *(Column(one, _WIDTHS.get(one, 80), right=True, sortable=one in _ORDERS) for one in _FIGURES),
             ],
             key=key,
             label="Spend by " + ", ".join(keys),
