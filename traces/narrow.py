@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from traces.rows import SpanRow
-from traces.tree import OUTCOMES, outcome
+from traces.tree import outcome
 
 SUSPECT: Final = "suspect"
 Words = tuple[str, ...]
