@@ -34,6 +34,7 @@ _WIDTHS: Final = {
     "Added": 130,
     "Id": 150,
 }
+_FILTER_WIDTH: Final = 480  # pixels
 _RIGHT: Final = ("Documents", "Characters", "Size", "Left out", "Changed files")
 
 
@@ -50,7 +51,8 @@ def overview(home: Home) -> None:
         st.text("There are no corpora yet. Add documents here, or ask about a sample on the Ask page.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        words = words_field("filter", key="corpora-filter", placeholder="words in name or id")
+        with st.container(width=_FILTER_WIDTH):
+            words = words_field("filter", key="corpora-filter", placeholder="words in name or id")
         st.button("Refresh", key="corpora-refresh")
     fitting = matching(found, words)
     all_of_them = counted(len(found), "corpus", "corpora")

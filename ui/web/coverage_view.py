@@ -86,7 +86,7 @@ def _documents(found: Coverage, chosen: DocumentCoverage | None, run_id: str) ->
     }
     titles = {_ALL: "All", "unsent": "Never sent", "untouched": "Never touched"}
     st.session_state[_WHICH] = _asked(which)  # the address leads, also after a step back
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="top"):
         st.segmented_control(
             "Documents", list(which), key=_WHICH, required=True,
             format_func=lambda name: f"{titles[name]} ({len(which[name]):,})",

@@ -54,7 +54,7 @@ def search_field() -> None:
             on_change=_asked,
         )
     st.checkbox("Regex", key=_REGEX, help=_REGEX_HELP, on_change=_asked)
-    _slash(key="run-search-key", data={"field": "run-search-box"})
+    _slash(key="run-search-key", data={"field": "run-search-box"}, width="content")
 
 
 def _asked() -> None:

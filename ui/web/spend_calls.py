@@ -47,7 +47,7 @@ def _name(tail: Tail) -> str:
 
 
 def _tails(found: Sequence[Tail]) -> None:
-    columns = ("calls", "number", "cost", "p50", "p95", "most", *(f"dearest {part} %" for part in TAIL))
+    columns = ("Calls", "Number", "Cost", "p50", "p95", "Most", *(f"Dearest {part} %" for part in TAIL))
     rows_view(
         [
             Item(
