@@ -25,7 +25,7 @@ _STYLE: Final = """
 .st-key-span-title [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
 .st-key-run-answer { border-left: 3px solid var(--st-primary-color, #1c5d99); padding-left: 0.75rem; }
 .st-key-run-id pre, .st-key-span-id pre { padding: 0.15rem 2.5rem 0.15rem 0.5rem; }
-.st-key-run-search-box { max-width: 36rem; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-run-search-box) { max-width: 36rem; }
 .st-key-run-tree { position: sticky; top: 3.75rem; }
 .st-key-span-ways button { min-height: 1.9rem; padding: 0 0.6rem; }
 .st-key-span-path button { min-height: 1.4rem; padding: 0 0.25rem; }
