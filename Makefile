@@ -1,6 +1,6 @@
 # Every recipe is one line; on a machine without make, type that line.
 PYTHON ?= python3
-.PHONY: app test demo check bench escapes chaos test-full
+.PHONY: app test demo check bench escapes chaos pictures test-full
 
 app:
 	$(PYTHON) bootstrap.py app $(ARGS)
@@ -22,6 +22,9 @@ escapes:
 
 chaos:
 	$(PYTHON) bootstrap.py chaos $(ARGS)
+
+pictures:
+	$(PYTHON) bootstrap.py pictures $(ARGS)
 
 test-full:
 	$(PYTHON) bootstrap.py test-full $(ARGS)

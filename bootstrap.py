@@ -305,6 +305,11 @@ def chaos(venv: Path, args: Sequence[str]) -> int:
     return run([program(venv, "python"), "-m", "tests.chaos", *args], venv)
 
 
+def pictures(venv: Path, args: Sequence[str]) -> int:
+    """Make the pictures of the README anew; needs Chromium."""
+    return run([program(venv, "python"), "-m", "tests.support.readme_pictures", *args], venv)
+
+
 def app(venv: Path, args: Sequence[str]) -> int:
     """Start the app in the browser."""
     return run([program(venv, "rlmscope"), "app", *args], venv)
@@ -318,6 +323,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, Sequence[str]], int], str]] = {
     "bench": (bench, "measure and compare with the targets"),
     "escapes": (escapes, "try to get out of the sandbox at every level, and print the table"),
     "chaos": (chaos, "200 kills at random moments, and what the record holds after them"),
+    "pictures": (pictures, "make the pictures of the README anew"),
     "test-full": (test_full, "the tests with the long ones"),
 }
 

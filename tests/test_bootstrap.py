@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("app", "test", "demo", "check", "bench", "escapes", "chaos", "test-full")
+NAMES = ("app", "test", "demo", "check", "bench", "escapes", "chaos", "pictures", "test-full")
 
 
 @pytest.fixture

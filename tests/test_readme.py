@@ -13,6 +13,7 @@ import pytest
 
 from bootstrap import COMMANDS
 from tests.support.command import ROOT, rlmscope
+from tests.support.readme_pictures import PICTURES, SHOTS, THEMES
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.S | re.M)
@@ -86,3 +87,18 @@ def test_the_picture_shows_the_tree_that_show_prints(tmp_path: Path) -> None:
     phases = r"iteration \d (\w+)|cell \d (\w+)"
     assert re.findall(phases, picture) and set(re.findall(phases, picture)) <= set(re.findall(phases, real))
     assert "200 x llm_query: 200 ok" in real
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "ui" / "docs").glob("*.md"))], ids=str)
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text)
+    missing = [one for one in linked if "://" not in one and not (page.parent / one).is_file()]
+    assert not missing
+
+
+def test_the_pictures_are_of_both_themes_and_small() -> None:
+    shown = set(re.findall(r'(?:src|srcset)="([^"]+)"', README))
+    made = {f"ui/docs/pictures/{name}-{theme}.png" for name in SHOTS for theme in THEMES}
+    assert shown <= made == {f"ui/docs/pictures/{path.name}" for path in PICTURES.iterdir()}
+    assert all(path.stat().st_size < 300_000 for path in PICTURES.iterdir())
