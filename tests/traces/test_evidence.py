@@ -194,7 +194,7 @@ def test_equal_ones_stay_in_the_order_of_the_record(asked: Make) -> None:
 
 
 def test_thousands_of_responses_are_compared_by_their_beginnings(home: Home) -> None:
-    view = load_run(home, wide_run(home, 10_000))
+    view = load_run(home, wide_run(home, 5_000))
     found = evidence(view)
     assert len(found.supports) == view.summary.sub_calls > COMPARED_WHOLE and not found.whole
     assert found.basis == "shown" and len(found.cells) == view.summary.iterations

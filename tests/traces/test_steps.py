@@ -17,6 +17,7 @@ from traces.reading import RunView, load_run
 from traces.spool import DECODER
 from traces.steps import Replay, Step
 from traces.subtotals import below
+from traces.view import SpoolRun
 
 Record = dict[str, Any]
 
@@ -227,7 +228,9 @@ def test_every_cell_and_iteration_is_in_one_step_however_the_parents_stand(
     tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, str]]
 ) -> None:
     records = [start(f"{n + 1}", f"{parent}", kind) for n, (parent, kind) in enumerate(spans)]
-    replay = replay_of(tmp_path_factory.mktemp("steps"), *records)
+    home = home_in(tmp_path_factory.mktemp("steps"))
+    write_spool(home, [header(), *records, fin()])
+    replay = Replay(SpoolRun(home, RUN).poll())
     steps = [step for run in replay.runs() for step in replay.steps(run)]
     assert all(
         [step.number for step in replay.steps(run)] == list(range(1, len(replay.steps(run)) + 1))
