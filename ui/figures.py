@@ -34,6 +34,15 @@ def spent(cost: Decimal | str | None, status: str | None, known: Decimal | str |
     return f"{shown} (at least {money(known, None)})" if cost is None and known and Decimal(known) else shown
 
 
+def least(cost: Decimal | str | None, status: str | None, known: Decimal | str) -> str:
+    """Dollars, or what is known to be the least of them, in few words.
+
+    >>> least(None, "partial", "0.01"), least(None, "unknown", "0"), least("0.02", "priced", "0.02")
+    ('at least $0.01', 'unknown', '$0.02')
+    """
+    return money(known, "partial") if cost is None and Decimal(known) else money(cost, status)
+
+
 _NO_TOKENS = "tokens unknown"
 
 

@@ -13,7 +13,7 @@ from traces.opinions import NORMALISED, opinions, same_answer
 from traces.questions import asked
 from traces.side_by_side import Side, differing
 from traces.summing import Spend
-from ui.figures import counted, duration, money
+from ui.figures import counted, duration, least, money
 from ui.web import plain
 from ui.web.diff_view import diff_view
 from ui.web.notices import said
@@ -132,9 +132,7 @@ def _line(words: str, values: tuple[str, str], more: str) -> Item:
 
 
 def _usd(spend: Spend) -> str:
-    if spend.usd is None and spend.known_usd > 0:
-        return money(spend.known_usd, "partial")
-    return money(spend.usd, spend.status)
+    return least(spend.usd, spend.status, spend.known_usd)
 
 
 def _more_usd(a: Decimal | None, b: Decimal | None) -> str:

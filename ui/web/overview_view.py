@@ -13,8 +13,9 @@ from traces.overview import FanOut, Overview, Prompts, overview
 from traces.reading import RunView, SpanRow
 from traces.summing import Spend
 from traces.tree import OUTCOMES
-from ui.figures import counted, duration, money, with_tokens
+from ui.figures import counted, duration, least, money, with_tokens
 from ui.web import plain
+from ui.web.coverage_part import percent
 from ui.web.findings_view import place
 from ui.web.places import href, run_link
 from ui.web.rows_view import Cell, Column, Item, rows_view
@@ -92,9 +93,7 @@ def _came_out(outcomes: Mapping[str, int]) -> str:
 
 
 def _money(spend: Spend) -> str:
-    if not spend.calls:
-        return ""
-    return money(spend.known_usd if spend.status == "partial" else spend.usd, spend.status)
+    return least(spend.usd, spend.status, spend.known_usd) if spend.calls else ""
 
 
 def _prompts(view: RunView, seen: Overview, select: Select) -> None:
@@ -120,14 +119,10 @@ def _prompt(view: RunView, one: Prompts) -> Item:
     cells = (
         built + (text if text.strip("… \n") else "(nothing in common)"),
         f"{one.calls:,}",
-        _percent(one.calls / total) if total else "",
+        percent(one.calls / total) if total else "",
         _money(one.spend),
     )
     return Item(one.first.span_id, cells, href(run_link(view.run_id, one.first.span_id)))
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %" if share >= 0.01 or share == 0 else "<1 %"
 
 
 def _dearest(view: RunView, seen: Overview, select: Select) -> None:
@@ -153,7 +148,7 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
 def _call(view: RunView, span: SpanRow, total: Spend, by_tokens: bool) -> Item:
     whole = Decimal(total.tokens["total"]) if by_tokens else total.known_usd
     mine = Decimal(span.tokens["total"] if span.tokens else 0) if by_tokens else span.cost_usd
-    share = "" if mine is None or not whole else _percent(float(mine / whole))
+    share = "" if mine is None or not whole else percent(float(mine / whole))
     cells = (
         place(view, span.span_id),
         span.model,
@@ -187,7 +182,7 @@ def _limits(view: RunView, seen: Overview, select: Select) -> None:
 def _bar(limit: Limit) -> None:
     """How much of a limit was used, as a bar and in words."""
     state = "over the limit" if limit.over else "reached" if limit.share and limit.share >= 1 else ""
-    share = _percent(limit.share or 0.0)
+    share = percent(limit.share or 0.0)
     with st.container(width=165):
         words = f"{limit.name}: {limit.words} ({state or share})"
         st.progress(min(limit.share or 0.0, 1.0), text=_escaped(words))

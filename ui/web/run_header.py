@@ -13,7 +13,7 @@ from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.summing import spend_of
 from traces.tree import outcome
-from ui.figures import counted, duration, money, tokens
+from ui.figures import counted, duration, least, tokens
 from ui.visible import line
 from ui.web import plain
 from ui.web.notices import Colour, note, problem, said
@@ -173,8 +173,7 @@ def _shares(view: RunView) -> str:
     parts = []
     for word, kind in (("root", "root_call"), ("sub", "sub_call")):
         spend = spend_of(span for span in view.spans if span.kind == kind)
-        known = spend.usd is None and spend.known_usd > 0
-        parts.append(f"{word} {money(spend.known_usd if known else spend.usd, spend.status)}")
+        parts.append(f"{word} {least(spend.usd, spend.status, spend.known_usd)}")
     return f" ({', '.join(parts)})"
 
 

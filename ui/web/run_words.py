@@ -12,7 +12,7 @@ from typing import Final
 
 from rlm_core import semconv as sc
 from traces.reading import RunSummary, RunView, SpanRow
-from ui.figures import counted, money
+from ui.figures import counted, least
 from ui.web.notices import Colour
 
 COLOURS: Final[dict[str, Colour]] = {
@@ -50,9 +50,7 @@ def stopped(run: RunSummary) -> str:
 
 def cost_words(run: RunSummary) -> str:
     """The cost so far: a known lower bound is called one, unknown is called unknown."""
-    if run.cost_usd is None and run.known_usd > 0:
-        return money(run.known_usd, "partial")
-    return money(run.cost_usd, run.cost_status)
+    return least(run.cost_usd, run.cost_status, run.known_usd)
 
 
 def incomplete(run: RunSummary) -> str | None:

@@ -11,7 +11,7 @@ import streamlit as st
 from rlm_core.errors import InputError
 from traces.cost import KEYS, check_keys
 from traces.home import Home
-from ui.figures import money
+from ui.figures import least, money
 from ui.visible import line
 from ui.web import charts
 from ui.web.csv_file import csv_button
@@ -183,15 +183,6 @@ def _cells(row: Mapping[str, Any], known: Decimal) -> list[Cell]:
         f"{row['tokens']['output']:,}",
         *("—" if row[name] is None else money(row[name], None) for name in ("p50_usd", "p95_usd", "max_usd")),
     ]
-
-
-def least(usd: str | None, status: str | None, known: str) -> str:
-    """A cost, or what is known to be the least of it, in few words.
-
-    >>> least(None, "partial", "0.01"), least(None, "unknown", "0"), least("0.02", "priced", "0.02")
-    ('at least $0.01', 'unknown', '$0.02')
-    """
-    return money(known, "partial") if usd is None and Decimal(known) else money(usd, status)
 
 
 def flat(row: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:

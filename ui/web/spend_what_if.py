@@ -13,7 +13,7 @@ from traces.home import Home
 from traces.prices import overrides
 from traces.rows import RunSummary, money_json
 from traces.what_if import ROLES, check_models
-from ui.figures import counted, money
+from ui.figures import counted, least, money
 from ui.visible import line
 from ui.web import charts
 from ui.web.csv_file import csv_button
@@ -21,7 +21,7 @@ from ui.web.listing import paged
 from ui.web.notices import note, problem, said
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.spend_data import Question, other_models
-from ui.web.spend_groups import choose_keys, keys_of_address, least, place
+from ui.web.spend_groups import choose_keys, keys_of_address, place
 from ui.web.spend_scope import corpus_names
 
 _CSV: Final = (
