@@ -16,24 +16,16 @@ from traces.tree import outcome
 from ui.tree import problem as what_went_wrong
 from ui.web import plain
 from ui.web.copy_button import copy_button
-from ui.web.notices import Colour, note, problem, said
+from ui.web.notices import note, problem, said
 from ui.web.places import href, run_link
 from ui.web.run_record import Record, Select
 from ui.web.span_facts import span_facts
 from ui.web.span_paths import failed_calls, neighbours, next_of, parents, title, word_of
 from ui.web.span_tabs import tabs_of
-from ui.web.step_outline import CHILD, STEP, step_query
+from ui.web.step_outline import CHILD, COLOURS, STEP, step_query
 from ui.web.verdict_view import verdict
 
-_COLOURS: Final[dict[str, Colour]] = {
-    "ok": "green",
-    "running": "blue",
-    "cancelled": "orange",
-    "empty": "orange",
-}
 _PATH: Final = 6  # parents shown; of more, the topmost and the nearest
-_AT_ONCE: Final = 5_000  # spans of a run whose suspects are worked out without being asked for
-Known = Mapping[str, Suspect]
 _Way = tuple[str, SpanRow | None, str]  # what a button says, where it leads, its key
 
 
@@ -44,18 +36,17 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         with st.container(width="content", key="span-title"):
             st.text(title(span))
-        st.badge(outcome(span), color=_COLOURS.get(outcome(span), "red"))
+        st.badge(outcome(span), color=COLOURS.get(outcome(span), "red"))
         with st.container(width="content", key="span-id"):
             plain.code(span.span_id)
         copy_button("Copy link", _address(view, span), key="span-link")
-    known = record.suspects if len(view.spans) <= _AT_ONCE else None
-    _ways(record, span, select, known)
+    _ways(record, span, select)
     wrong = what_went_wrong(span)
     if span.status == "lost":
         problem("This span was not ended in the record: the process of the run ended before.")
     elif wrong and not _is_head(span):
         problem(wrong)
-    if signs := _signs(span, known or {}):
+    if signs := _signs(span, record.suspects):
         said("Suspect", "orange", "; ".join(signs))
     if span.orphan:
         note("Its parent is not in the record, so it stands at the top.")
@@ -80,9 +71,9 @@ def _is_head(span: SpanRow) -> bool:
     return span.kind == "run" and span.parent_id is None
 
 
-def _signs(span: SpanRow, known: Known) -> list[str]:
+def _signs(span: SpanRow, suspects: Mapping[str, Suspect]) -> list[str]:
     """What speaks against a call beyond its outcome, which stands above it in words."""
-    suspect = known.get(span.span_id)
+    suspect = suspects.get(span.span_id)
     signals = () if suspect is None else suspect.signals
     return [signal.words for signal in signals if signal.kind not in ("error", "empty")]
 
@@ -106,7 +97,7 @@ def _path(view: RunView, span: SpanRow, select: Select) -> None:
             )
 
 
-def _ways(record: Record, span: SpanRow, select: Select, known: Known | None) -> None:
+def _ways(record: Record, span: SpanRow, select: Select) -> None:
     view = record.view
     before, after = neighbours(view, span)
     word = word_of(span)
@@ -117,8 +108,8 @@ def _ways(record: Record, span: SpanRow, select: Select, known: Known | None) ->
     if failed:
         words = "failed or empty" if any(outcome(call) == "empty" for call in failed) else "failed"
         ways.append((f"Next {words} sub-call ({len(failed):,})", next_of(failed, span), "e"))
-    if known:
-        listed = [other for other in view.spans if other.span_id in known]
+    if record.suspects:
+        listed = [other for other in view.spans if other.span_id in record.suspects]
         ways.append((f"Next suspect ({len(listed):,})", next_of(listed, span), "s"))
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="span-ways"):
         for number, (label, target, key) in enumerate(ways):
@@ -126,22 +117,7 @@ def _ways(record: Record, span: SpanRow, select: Select, known: Known | None) ->
                 label, key=f"span-way-{number}", disabled=target is None, shortcut=key,
                 on_click=select, args=("" if target is None else target.span_id,),
             )  # fmt: skip
-        if known is None:
-            st.button(
-                "Next suspect", key="span-suspect", shortcut="s",
-                on_click=_to_suspect, args=(record, span, select),
-            )  # fmt: skip
         st.button("Show in the steps", key="span-steps", on_click=_to_step, args=(view, span))
-
-
-def _to_suspect(record: Record, span: SpanRow, select: Select) -> None:
-    """Go to the next suspect of a large run, whose suspects nobody has asked for before."""
-    found = record.suspects
-    target = next_of([other for other in record.view.spans if other.span_id in found], span)
-    if target is None:
-        st.toast("No sub-call of this run looks wrong by its record alone.")
-    else:
-        select(target.span_id)
 
 
 def _to_step(view: RunView, span: SpanRow) -> None:
