@@ -287,22 +287,24 @@ class Flame {
   }
 
   onDown(event) {
+    if (event.button) return;
     const { from, to } = this.kept;
     const box = this.canvas.getBoundingClientRect();
+    const pressed = new AbortController(); // until the button is let go, or the browser takes the pointer away
+    const on = (name, act) => this.canvas.addEventListener(name, act, { signal: pressed.signal });
     let moved = false;
-    const move = (later) => {
+    on("pointermove", (later) => {
       const by = later.clientX - event.clientX;
       moved ||= Math.abs(by) > 4;
       if (moved) this.window(from - (by / box.width) * (to - from), to - (by / box.width) * (to - from));
-    };
-    const up = (last) => {
-      this.canvas.removeEventListener("pointermove", move);
+    });
+    on("pointercancel", () => pressed.abort());
+    on("pointerup", (last) => {
+      pressed.abort();
       const row = moved ? undefined : this.rowAt(last);
       if (row !== undefined) this.choose(row);
-    };
+    });
     this.canvas.setPointerCapture(event.pointerId);
-    this.canvas.addEventListener("pointermove", move);
-    this.canvas.addEventListener("pointerup", up, { once: true });
   }
 
   onKey(event) {
