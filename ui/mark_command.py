@@ -51,7 +51,7 @@ def mark(state: State, /, run: str, span_id: str | None, **given: Any) -> None:
 
 
 def _keep_opinion(home: Home, run_id: str, span_id: str | None, given: dict[str, Any]) -> None:
-    from traces.opinions import NORMALISED, judge, opinions
+    from traces.opinions import NORMALISED, check_how, judge, opinions
 
     names = ("verdict", "expected", "how", "note")
     if all(given[name] is None for name in names):
@@ -60,9 +60,13 @@ def _keep_opinion(home: Home, run_id: str, span_id: str | None, given: dict[str,
     verdict, expected, how, note = (
         getattr(stands, name, None) if given[name] is None else given[name] for name in names
     )
+    how = how or NORMALISED
+    check_how(how, expected)
+    if given["how"] is not None and not expected:
+        raise click.UsageError("--how compares answers with the expected one: give --expected too")
     judge(
         home, run_id, span_id=span_id, verdict=None if verdict == _NOTHING else verdict, expected=expected,
-        how=how or NORMALISED, note=note,
+        how=how, note=note,
     )  # fmt: skip
 
 

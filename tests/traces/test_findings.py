@@ -120,7 +120,7 @@ def test_more_spent_than_allowed_is_an_overshoot(home: Home) -> None:
     assert the("overshoot", view).words == "More tokens than allowed: 1,200 of 1,000."
 
 
-def test_sub_calls_that_the_budget_refused_are_told_apart_from_those_that_failed(home: Home) -> None:
+def test_sub_calls_that_the_budget_refused_are_counted_by_themselves(home: Home) -> None:
     def cells(recorder: Recorder, run: RunSpan) -> None:
         made = cell(recorder, run, 0)
         recorder.start("sub_call", "chat s", made, {}).fail("budget", "no call is left")
