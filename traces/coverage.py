@@ -113,11 +113,6 @@ class Coverage:
         """How much of the corpus a model saw, from 0 to 1; None when there is no text."""
         return (self.sizes["sent"] + self.sizes["shown"]) / self.bytes if self.bytes else None
 
-    @property
-    def sent_share(self) -> float | None:
-        """How much of the corpus was sent to sub-calls, from 0 to 1; None as `read_share`."""
-        return self.sizes["sent"] / self.bytes if self.bytes else None
-
     @cached_property
     def never_sent(self) -> tuple[DocumentCoverage, ...]:
         """The documents with text of which nothing is known to have been sent to a sub-call."""

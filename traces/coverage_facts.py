@@ -16,6 +16,7 @@ from rlm_core import semconv as sc
 from traces.byte_ranges import merged
 from traces.child_places import Translation, translation
 from traces.facts import LARGEST
+from traces.finding import decoded
 from traces.rows import SpanRow
 from traces.view import RunView
 
@@ -160,7 +161,7 @@ class _Reader:
     def _child(self, span: SpanRow, owner: str, sizes: Sequence[int | None]) -> None:
         """A child run: its places in the corpus of the run above, and what it was given by that."""
         attributes = span.attributes
-        found = _ranges(attributes.get(sc.SOURCE_RANGES))
+        found = _ranges(attributes, sc.SOURCE_RANGES)
         digest = attributes.get(sc.CHILD_CONTEXT + ".sha256")
         if digest is None:
             self._translations[span.span_id] = self._translations.get(owner)
@@ -196,7 +197,7 @@ class _Reader:
     def _sub_call(self, span: SpanRow, owner: str | None) -> None:
         if span.status != "ok" and span.span_id not in self._asked:
             return  # turned away or stopped before any text left
-        found = _ranges(span.attributes.get(sc.SOURCE_RANGES))
+        found = _ranges(span.attributes, sc.SOURCE_RANGES)
         self._out.counts["unsearched"] += found is None or found.unsearched
         self._take("sent", found, span, owner)
 
@@ -206,12 +207,12 @@ class _Reader:
             self._shown(span, owner)
 
     def _shown(self, span: SpanRow, owner: str | None) -> None:
-        found = _ranges(span.attributes.get(sc.SHOWN_RANGES))
+        found = _ranges(span.attributes, sc.SHOWN_RANGES)
         self._out.counts["unshown"] += found is None or found.unsearched
         self._take("shown", found, span, owner)
 
     def _touched(self, span: SpanRow, owner: str | None) -> None:
-        said = _decoded(span.attributes.get(sc.TOUCHED))
+        said = decoded(span.attributes, sc.TOUCHED)
         if not isinstance(said, Mapping):
             self._out.counts["untouched"] += 1
             return
@@ -280,9 +281,9 @@ class _Found(NamedTuple):
     cut: bool
 
 
-def _ranges(raw: object) -> _Found | None:
+def _ranges(attributes: Mapping[str, Any], key: str) -> _Found | None:
     """Recorded source ranges; None when the record says nothing of the kind."""
-    said = _decoded(raw)
+    said = decoded(attributes, key)
     if not isinstance(said, Mapping) or not isinstance(said.get("how"), str):
         return None
     ranges, left_out = said.get("ranges"), said.get("left_out")
@@ -291,13 +292,6 @@ def _ranges(raw: object) -> _Found | None:
         unsearched=said["how"] not in _SEARCHED or said.get("why") is not None,
         cut=type(left_out) is int and left_out > 0,
     )
-
-
-def _decoded(raw: object) -> Any:
-    try:
-        return json.loads(raw) if isinstance(raw, str) else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _range(item: object) -> tuple[int, int, int] | None:
