@@ -129,11 +129,10 @@ def _for_and_against(run: RunSummary, remarked: Remarks) -> Iterator[tuple[str, 
     """What the program, and the record, say of the answer: a word of ours and a sentence."""
     if remarked.confidence == "low":
         yield "low confidence", (remarked.note or _LOW).removeprefix("low confidence: ")
-    elif remarked.confidence or remarked.note:
-        yield (
-            "stated",
-            f"confidence {remarked.confidence or 'not stated'}: {remarked.note or 'no reason given'}",
-        )
+    elif remarked.confidence:
+        yield "stated", f"confidence {remarked.confidence}: {remarked.note or 'no reason given'}"
+    elif remarked.note:
+        yield "stated", remarked.note
     if remarked.mark:
         yield "checked", f"marked: {remarked.mark} (the program insisted on this answer)"
     if missing := incomplete(run):
