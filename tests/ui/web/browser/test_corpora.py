@@ -17,6 +17,7 @@ GOOD = {f"note {n}.txt": "It mentions a refund.\n" if n % 2 else "Nothing.\n" fo
 BROKEN = b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog >>\nendobj\n"
 
 
+@pytest.mark.full
 def test_upload_with_a_broken_pdf_then_ask(page: Page, visit: ui.Visit, home: Home) -> None:
     page.goto(f"{visit.url}/corpora")
     files = [{"name": n, "mimeType": "text/plain", "buffer": t.encode()} for n, t in GOOD.items()]

@@ -46,6 +46,7 @@ def test_from_a_strip_to_the_text_and_the_call_that_read_it(page: Page, visit: u
     expect(page.get_by_text("The passage is marked: bytes 20,000 to 21,500")).to_be_visible()
 
 
+@pytest.mark.full
 def test_a_document_and_its_parts_are_reached_with_the_keyboard(
     page: Page, visit: ui.Visit, number: int
 ) -> None:

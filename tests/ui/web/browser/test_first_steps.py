@@ -75,6 +75,7 @@ GOOD = {
 }
 
 
+@pytest.mark.full
 def test_uploads_with_two_bad_ones_among_ten(page: Page, visit: ui.Visit, app: Server, home: Home) -> None:
     files = [{"name": n, "mimeType": "text/plain", "buffer": t.encode()} for n, t in GOOD.items()]
     files.insert(

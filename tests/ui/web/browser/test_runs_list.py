@@ -18,6 +18,7 @@ ASKED = 6
 EXAMPLES = 2
 
 
+@pytest.mark.full
 def test_six_processes_at_work_on_the_same_home(page: Page, visit: ui.Visit, home: Home) -> None:
     known = json.loads((ROOT / "sample_data" / "questions.json").read_text("utf-8"))
     asked = [entry for entry in known if entry["kind"] == "count_label"][:ASKED]

@@ -73,6 +73,7 @@ def test_a_key_and_a_model_are_entered_tried_and_not_shown_again(
     assert [request["headers"]["authorization"] for request in model.requests] == [f"Bearer {KEY}"]
 
 
+@pytest.mark.full
 def test_a_newcomer_is_led_through_the_broken_example(browser: Browser, tmp_path: Path) -> None:
     home = Home.resolve(tmp_path / "home")
     with running_app(home) as app, ui.visiting(browser, f"http://127.0.0.1:{app.port}") as visit:

@@ -71,6 +71,7 @@ def test_hostile_names_are_only_text_in_tables_and_charts(page: Page, visit: ui.
         assert page.locator(".js-plotly-plot a, .js-plotly-plot image").count() == 0
 
 
+@pytest.mark.full
 def test_a_table_as_a_file(page: Page, visit: ui.Visit, tmp_path: Path) -> None:
     page.goto(f"{visit.url}/spend?by=model")
     with page.expect_download() as file:
