@@ -10,10 +10,12 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 _MOST_BYTES: Final = 4  # of one character in UTF-8
 _SHORT: Final = 24  # bytes of a text that says little: no run searches for shorter ones
+_MOST_PIECES: Final = 200_000  # of a child run's child: each of its parts may be all pieces of the one above
 _Piece = tuple[int, int, int, int]  # first byte and behind the last in the child, document and byte above
 
 
@@ -64,12 +66,18 @@ class Translation:
                 if low < high:
                     yield low, other, at + low - first, at + high - first
 
-    def through(self, above: Translation) -> Translation:
-        """This translation followed by that of the run above."""
+    def through(self, above: Translation) -> Translation | None:
+        """This translation followed by that of the run above; None where that has too many pieces."""
         if self.pieces is None or above.pieces is None:
             return above if self.pieces is None else self
-        chained = tuple(tuple(_chained(pieces, above)) for pieces in self.pieces)
-        return Translation(chained, self.partial or above.partial)
+        chained: list[tuple[_Piece, ...]] = []
+        left = _MOST_PIECES
+        for pieces in self.pieces:
+            chained.append(tuple(islice(_chained(pieces, above), left + 1)))
+            left -= len(chained[-1])
+            if left < 0:
+                return None
+        return Translation(tuple(chained), self.partial or above.partial)
 
 
 def translation(

@@ -14,6 +14,7 @@ from rlm_core import Limits
 from rlm_core import semconv as sc
 from tests.support.scripted import Script, cell, run
 from traces.byte_ranges import merged, size, without
+from traces.child_places import Translation
 from traces.coverage import HOWS, Coverage, coverage
 from traces.home import Home
 from traces.reading import RunView, SpanRow, load_run
@@ -243,6 +244,14 @@ def test_a_document_that_a_cell_names_again_and_again_is_one_reading() -> None:
     touched = {"whole": [[0, 1], [0, 0], [1, 1]] * 100, "parts": []}
     found = coverage(view_of(TOP, cells(touched), table=table(10, 10)))
     assert [one.span_id for one in found.readings(1)] == ["s1"]
+
+
+def test_texts_of_texts_are_placed_unless_they_are_too_many_pieces() -> None:
+    above = Translation((tuple((n * 10, n * 10 + 10, n, 5) for n in range(1_000)),))
+    few, many = (Translation((((0, 9_995, 0, 5),),) * documents) for documents in (2, 300))
+    found = few.through(above)
+    assert found is not None and list(found.places(1, 0, 7)) == [(0, 10, 15), (1, 5, 7)]
+    assert many.through(above) is None
 
 
 # -- any record
