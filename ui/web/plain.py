@@ -24,8 +24,6 @@ PREVIEW_CHARS: Final = 20_000
 _MOST_SHOWN: Final = 10_000_000
 _CELL_CHARS: Final = 2_000
 _EXACT_INT: Final = 2**53  # a browser rounds whole numbers beyond
-_NARROW: Final = 10  # characters that fit a narrow column of a table
-_LOOKED_AT: Final = 500  # rows that tell whether a column is narrow
 
 
 def text(value: object) -> None:
@@ -55,18 +53,9 @@ def table(
 
     Numbers stay numbers (right-aligned, sortable), structures are shown as JSON, None as an empty cell.
     """
-    shown = frame(rows, columns)
-    narrow = {name: st.column_config.Column(width="small") for name in shown if _is_narrow(shown[name])}
     st.dataframe(
-        shown, hide_index=True, key=key, height=height or "auto", placeholder="", lazy=False,
-        column_config=narrow if len(narrow) < len(shown.columns) else None,
-    )  # fmt: skip
-
-
-def _is_narrow(column: pd.Series[Any]) -> bool:
-    """Whether words and figures of a column are short: then the room is for the other columns."""
-    first = [str(value) for value in column.head(_LOOKED_AT)]
-    return max(map(len, (str(column.name), *first))) <= _NARROW
+        frame(rows, columns), hide_index=True, key=key, height=height or "auto", placeholder="", lazy=False
+    )
 
 
 def frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str] | None = None) -> pd.DataFrame:
