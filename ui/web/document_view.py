@@ -159,17 +159,18 @@ def _section(corpus_id: str, found: Document) -> Section | None:
     if not sections:
         st.query_params.pop(_SECTION, None)
         return None
-    word = sections[0].kind.capitalize()
-    number = 1
+    word, number = sections[0].kind.capitalize(), 1
     if len(sections) > 1:
-        number = st.number_input(
-            f"{word}, from 1 to {len(sections):,}",
-            1,
-            len(sections),
-            _asked(_SECTION, 1, len(sections)),
-            key=f"document-section-{corpus_id}-{found.number}",
-        )
-        st.query_params[_SECTION] = str(number)
+        number, given = _asked(_SECTION, 1, len(sections)), st.query_params.get(_SECTION)
+        if given not in (None, str(number)):
+            note(f"there is no {sections[0].kind} {given} in this document; this is number {number:,}")
+        key = f"document-section-{corpus_id}-{found.number}"
+        if st.session_state.get(key) != number:
+            st.session_state[key] = number  # the address leads, also after a step back
+        st.number_input(
+            f"{word}, from 1 to {len(sections):,}", 1, len(sections), key=key,
+            on_change=_section_chosen, args=(key,),
+        )  # fmt: skip
     section = sections[number - 1]
     if section.label != str(number):
         plain.text(f"{section.kind}: {fit(line(section.label), _LABEL_COLUMNS * 2)}")
@@ -177,6 +178,10 @@ def _section(corpus_id: str, found: Document) -> Section | None:
         labels = (f"{n} {fit(line(s.label), _LABEL_COLUMNS)}" for n, s in enumerate(sections, 1))
         plain.text(f"All {sections[0].kind}s: {' · '.join(labels)}")
     return section
+
+
+def _section_chosen(key: str) -> None:
+    st.query_params[_SECTION] = str(st.session_state[key])
 
 
 def _text(corpus: Corpus, found: Document, start: int, end: int) -> None:

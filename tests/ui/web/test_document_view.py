@@ -109,7 +109,16 @@ def test_the_place_of_a_passage_is_said_in_pages(home: Home) -> None:
     page = opened(corpus, second.start_byte, second.start_byte + 4, document=0)
     assert any("The passage is marked: page 2, bytes " in text for text in texts(page))
     page.button(key="document-whole").click().run()
+    assert page.query_params["section"] == "2" and page.number_input[0].value == 2
+    page.query_params["section"] = "1"  # as the browser has it after a step back
+    assert page.run().number_input[0].value == 1
+    page.number_input[0].set_value(2).run()
     assert page.query_params["section"] == "2"
+    page.query_params["section"] = "99"
+    assert (
+        f"There is no page 99 in this document; this is number {page.run().number_input[0].value}."
+        in texts(page)
+    )
 
 
 def test_a_file_that_has_changed_is_said(tmp_path: Path, home: Home) -> None:
