@@ -80,11 +80,12 @@ def _signs(span: SpanRow, suspects: Mapping[str, Suspect]) -> list[str]:
 
 def _path(view: RunView, span: SpanRow, select: Select) -> None:
     above = parents(view, span)
+    place = st.empty()  # also without parents: what stands below keeps its place on the page
     if not above:
         return
     hidden = len(above) - _PATH
     shown = above if hidden <= 0 else [above[0], *above[1 - _PATH :]]
-    with st.container(horizontal=True, gap="xxsmall", vertical_alignment="center", key="span-path"):
+    with place.container(horizontal=True, gap="xxsmall", vertical_alignment="center", key="span-path"):
         for number, parent in enumerate(shown):
             if hidden > 0 and number == 1:
                 st.text(f"… {hidden} more …")
