@@ -19,6 +19,7 @@ from traces.reading import RunView, SpanRow
 from ui.figures import counted
 from ui.web.listing import PAGE_ROWS, paged
 from ui.web.notices import problem
+from ui.web.places import href, run_link
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.run_record import Record, Select
 from ui.web.span_paths import title
@@ -123,7 +124,11 @@ def _listed(view: RunView, span: SpanRow, select: Select, found: Sequence[tuple[
     passages = _search(view.run_id, text, regex).passages(view, list(found))
     rows_view(
         [
-            Item(each.span_id, (_name(each, span), ", ".join(places), _words(passage)), _href(view, each))
+            Item(
+                each.span_id,
+                (_name(each, span), ", ".join(places), _words(passage)),
+                href(run_link(view.run_id, each.span_id)),
+            )
             for (each, places), passage in zip(found, passages, strict=True)
         ],
         _COLUMNS,
@@ -139,7 +144,3 @@ def _name(span: SpanRow, chosen: SpanRow) -> str:
 
 def _words(passage: Passage | None) -> str:
     return "" if passage is None else f"{passage.before}{passage.text}{passage.after}"
-
-
-def _href(view: RunView, span: SpanRow) -> str:
-    return f"run?run={view.run_id}&span={span.span_id}"

@@ -13,6 +13,7 @@ from traces.reading import RunSummary
 from ui.figures import counted, duration, money
 from ui.web import verdict_view
 from ui.web.listing import moment
+from ui.web.places import href, run_link
 from ui.web.rows_view import Cell, Column, Item
 from ui.web.run_words import COLOURS, cost_words, status_word
 from ui.web.samples import example_note
@@ -145,7 +146,7 @@ def item(run: RunSummary, zone: str | None, said: Opinions) -> Item:
     note = example_note(run.run_id)
     cells["Tags"] = ", ".join([*([_example(note)] if note else []), *said.tags(run.run_id)])
     listed = [cells[column.name] for column in COLUMNS]
-    return Item(run.run_id, listed, href=f"run?run={run.run_id}", note=note or "")
+    return Item(run.run_id, listed, href=href(run_link(run.run_id)), note=note or "")
 
 
 def _example(note: str) -> str:
