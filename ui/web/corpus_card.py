@@ -22,8 +22,8 @@ _READ_CHARS: Final = 400  # in which the first line with text is looked for
 _PROBLEMS_SHOWN: Final = 200  # the page of the corpus has them all
 _KEPT_SECONDS: Final = 20.0
 _COLUMNS: Final = (
-    Column("Document", 130),
-    Column("Kind", 70),
+    Column("Document", 120),
+    Column("Kind", 86),
     Column("Characters", 80, right=True),
     Column("Begins with"),
 )

@@ -22,6 +22,7 @@ from ui.web import launch, outcome, plain, run_record
 from ui.web.notices import note, problem
 from ui.web.run_header import fact
 from ui.web.run_words import Where, cost_words, where
+from ui.web.theme import CALM
 
 PERIOD: Final = 1.0  # seconds between two pictures
 _CODE_HEIGHT: Final = 220  # pixels
@@ -34,6 +35,7 @@ def panel(home: Home, run_id: str, again: Callable[[str], None]) -> bool:
     """
     try:
         if _is_live(home, run_id):
+            st.html(CALM)
             st.fragment(_live, run_every=PERIOD)(home, run_id)
             return True
         st.session_state.pop(_SPOOL, None)

@@ -60,6 +60,13 @@ _DARK: Final[dict[str, Option]] = {
     "grayColor": "#a3adb8",
 }
 
+# for pages that draw themselves anew while a run goes on: what is about to be drawn does not fade meanwhile
+CALM: Final = """
+<style>
+[data-stale="true"] { opacity: 1 !important; }
+</style>
+"""
+
 # full option names, as `streamlit.config.set_option` takes them
 OPTIONS: Final[dict[str, Option]] = {
     **{f"theme.{name}": value for name, value in _SHARED.items()},

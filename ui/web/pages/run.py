@@ -16,6 +16,7 @@ from ui.web.notices import note, problem
 from ui.web.run_header import header
 from ui.web.run_record import Record
 from ui.web.run_views import choose_view
+from ui.web.theme import CALM
 
 _TICK: Final = 1.0  # seconds between two looks at a run that goes on
 _SLOW_TICKS: Final = ((15_000, 10.0), (5_000, 3.0))  # the same from so many spans on: rows take a second then
@@ -54,6 +55,8 @@ def main() -> None:
         every = None if record.spool is None else _tick(len(record.view.spans))
         if every is None:
             _top(record)
+        else:
+            st.html(CALM)
         st.fragment(_body, run_every=every)(home, run_id, every is not None)
 
 
