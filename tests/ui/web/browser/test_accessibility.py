@@ -23,35 +23,32 @@ from traces.opinions import opinions
 
 pytestmark = pytest.mark.needs("chromium")
 
-STILL: Final = "*, *::before, *::after { transition: none !important; animation: none !important }"
+# Streamlit fades what is about to be drawn anew: a moment that is no state of a page
+STILL: Final = """
+*, *::before, *::after { transition: none !important; animation: none !important }
+[data-stale="true"] { opacity: 1 !important }
+"""
 RULES: Final = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21aa"],
     "rules": {"heading-order": {"enabled": True}},
     "resultTypes": ["violations"],  # to tell of what is right takes most of the time
 }
 COLOURS: Final = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}  # what a theme can break
-# the states that have most of what all of them have; `test_every_state` has the rest
+# one state of each page and view, that with the most in it; `test_every_state` has the rest
 USUAL: Final = (
-    "ask_complaints",
     "ask_passages",
     "document_passage",
     "runs",
-    "runs_by_question",
     "compare",
     "run_sub_call",
-    "run_failed_call",
     "run_search",
     "run_flame",
-    "run_table",
     "run_overview",
     "run_findings",
     "run_steps",
     "run_coverage_part",
     "spend",
-    "spend_models",
     "corpora",
-    "settings_models",
-    "settings_keys",
     "settings_prices",
     "guide",
 )
@@ -81,6 +78,17 @@ def test_a_checker_has_nothing_against(page: Page, visit: ui.Visit, home: Home, 
     SHOTS[state](page, visit.url, home)
     ui.settle(page)
     assert not list(complaints(page, state))
+
+
+def test_the_checker_sees_pale_words_also_inside_our_own_components(
+    page: Page, visit: ui.Visit, home: Home
+) -> None:
+    SHOTS["runs"](page, visit.url, home)
+    page.add_style_tag(content="h4 { color: #ddd !important; background: #fff !important }")
+    link = page.get_by_role("link", name=screenshots.QUESTION).first
+    link.evaluate("link => { link.style.color = '#ddd' }")
+    found = [one for one in complaints(page, "runs") if one.startswith("runs, light, color-contrast: ")]
+    assert [word in "".join(found) for word in (">Runs</", f">{screenshots.QUESTION}</")] == [True, True]
 
 
 @pytest.mark.full
