@@ -71,6 +71,7 @@ def test_the_practice_run_goes_as_described(tmp_path: Path) -> None:
     struck = rlmscope("ask", question, corpus, *faults, "--home", tmp_path)
     whole = rlmscope("ask", question, corpus, "--home", tmp_path)
     assert struck["sub_calls"] == whole["sub_calls"] == 200
+    assert struck["answer"] != whole["answer"]  # there is something to find
     shown = [rlmscope("show", run["run_id"], "--home", tmp_path)["spans"] for run in (struck, whole)]
     replies = [{s["call_index"]: s["preview"] for s in spans if s["kind"] == "sub_call"} for spans in shown]
     differing = [index for index in replies[0] if replies[0][index] != replies[1][index]]

@@ -89,7 +89,7 @@ def test_every_passage_knows_its_page_slide_or_sheet(added: Any, home: Home, tmp
         "FINAL(len(replies))"
     )
     env = surroundings(tmp_path, cell)
-    asked = ("Where is it?", added["corpus_id"], "--root", "test/root", "--sub", "test/sub")
+    asked = ("Where is it?", added["corpus_id"], "--root", "openai/root", "--sub", "openai/sub")
     said = rlmscope("ask", *asked, "--home", home.root, env=env)
     assert said["answer"] == str(len(FACTS))
     found = {}

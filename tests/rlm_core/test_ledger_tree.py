@@ -22,7 +22,7 @@ from traces.home import Home
 from traces.reading import RunView, load_run
 from traces.recording import open_recording
 
-MODEL = "test/model"
+MODEL = "openai/no-such-model"
 CENT = Decimal("0.01")
 #: A call of one output token costs a cent, whatever its input was.
 CENTS = PriceTable(
@@ -211,14 +211,14 @@ def test_child_runs_that_cannot_ask_their_root_are_refusals_too(tmp_path: Path) 
 
 def test_a_cost_limit_needs_prices_or_another_limit() -> None:
     limits = Limits(max_cost_usd=CENT)
-    with pytest.raises(ConfigError, match="the price of test/unpriced is unknown"):
-        RLM(MODEL, "test/unpriced", limits=limits, prices=CENTS)
+    with pytest.raises(ConfigError, match="the price of openai/unpriced is unknown"):
+        RLM(MODEL, "openai/unpriced", limits=limits, prices=CENTS)
     for fine in (
         Limits(max_cost_usd=CENT, max_tokens=100),
         Limits(max_cost_usd=CENT, max_calls=10),
         Limits(),
     ):
-        RLM(MODEL, "test/unpriced", limits=fine, prices=CENTS).close()
+        RLM(MODEL, "openai/unpriced", limits=fine, prices=CENTS).close()
     RLM(MODEL, MODEL, limits=limits, prices=CENTS).close()
     RLM(limits=limits).close()  # the demo models are free
 

@@ -243,7 +243,8 @@ def test_the_command_survives_its_cells_and_its_record_says_what_happened(tmp_pa
     ]
     env = {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)]), "TEST_TURNS": json.dumps(turns)}
     home = ("--home", tmp_path / "home")
-    document = rlmscope("ask", "what?", corpus, "--root", "test/root", "--sub", "test/sub", *home, env=env)
+    models = ("--root", "openai/root", "--sub", "openai/sub")
+    document = rlmscope("ask", "what?", corpus, *models, *home, env=env)
     assert (document["value"], document["stop_reason"]) == (ANSWER, "final")
     assert document["sandbox"] == probe().level  # the best there is, unasked
     assert len(document["notices"]) >= 2 and document["sub_calls"] == 2

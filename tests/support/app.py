@@ -52,7 +52,6 @@ class Server:
 
     def page(self, name: str = "", query: str = "") -> Page:
         """Run a page (by its address, "" is the first) as a browser that has just opened it."""
-        import pyarrow.ipc
         from streamlit.proto.BackMsg_pb2 import BackMsg
         from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
         from websockets.sync.client import connect
@@ -75,8 +74,9 @@ class Server:
                 kind = message.WhichOneof("type")
                 if kind == "delta":
                     texts.append(str(message.delta))
-                    table = message.delta.new_element.dataframe.arrow_data.data
-                    rows += pyarrow.ipc.open_stream(table).read_all().to_pylist() if table else []
+                    component = message.delta.new_element.bidi_component
+                    if component.component_name == "rlmscope.rows":
+                        rows += named_rows(json.loads(component.json))
                 if kind == "new_session":
                     texts, rows = [], []
                 if kind == "script_finished" and message.script_finished != early:
@@ -95,6 +95,13 @@ class Response:
         """The one header of that name."""
         (value,) = [value for key, value in self.headers if key == name]
         return value
+
+
+def named_rows(data: dict[str, Any]) -> list[dict[str, str]]:
+    """The rows that a table of ours is given to draw, by the names of its columns, badges by their words."""
+    names = [column["name"] for column in data["columns"]]
+    words = ([cell if isinstance(cell, str) else cell[0] for cell in row["cells"]] for row in data["rows"])
+    return [dict(zip(names, cells, strict=True)) for cells in words]
 
 
 @dataclass(frozen=True)

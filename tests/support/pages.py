@@ -10,6 +10,7 @@ from streamlit.components.v2.bidi_component.constants import EVENT_DELIM
 from streamlit.runtime.state.session_state import STREAMLIT_INTERNAL_KEY_PREFIX
 from streamlit.testing.v1 import AppTest
 
+from tests.support.app import named_rows
 from tests.support.command import ROOT
 from traces.home import Home
 
@@ -98,13 +99,13 @@ def rows_of(page: AppTest, key: str) -> list[dict[str, str]]:
     """The rows of a table by the names of its columns, badges by their words; none without a table."""
     assert not page.exception, page.exception
     found = _rows_data(page, key)
-    return [] if found is None else _named(found[1])
+    return [] if found is None else named_rows(found[1])
 
 
 def rows_with(page: AppTest, column: str) -> list[dict[str, str]]:
     """The rows of the one table that has a column of that name."""
     assert not page.exception, page.exception
-    tables = (_named(data) for _, data in _tables(page))
+    tables = (named_rows(data) for _, data in _tables(page))
     (found,) = (rows for rows in tables if rows and column in rows[0])
     return found
 
@@ -157,9 +158,3 @@ def _tables(page: AppTest) -> Iterator[tuple[str, dict[str, Any]]]:
         proto = getattr(element, "proto", None)
         if getattr(proto, "component_name", "") == "rlmscope.rows":
             yield proto.id, json.loads(proto.json)
-
-
-def _named(data: dict[str, Any]) -> list[dict[str, str]]:
-    names = [column["name"] for column in data["columns"]]
-    words = ([cell if isinstance(cell, str) else cell[0] for cell in row["cells"]] for row in data["rows"])
-    return [dict(zip(names, cells, strict=True)) for cells in words]

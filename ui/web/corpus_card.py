@@ -86,6 +86,12 @@ def _problems(home: Home, corpus: Corpus) -> None:
         lines = [f"{shown_path(home, one['path'])}: {one['message']}" for one in found[:_PROBLEMS_SHOWN]]
         if len(found) > _PROBLEMS_SHOWN:
             lines.append(f"… and {len(found) - _PROBLEMS_SHOWN:,} more: open the corpus to see them all")
-        st.badge(counted(len(found), "file with a problem", "files with a problem"), color="orange")
+        # no more is wrong with a document than that something of it is told
+        remarks = len(found) - len(corpus.problems)
+        with st.container(horizontal=True):
+            if corpus.problems:
+                st.badge(f"{counted(len(corpus.problems), 'file')} left out", color="orange")
+            if remarks:
+                st.badge(counted(remarks, "remark"), color="gray")
         with st.container(height=_PROBLEMS_HEIGHT if len(lines) > 4 else "content", border=False):
             plain.text("\n".join(lines))

@@ -173,10 +173,16 @@ def _shown(home: Home, view: RunView, support: Support, response: str) -> Shown:
 
 
 def _telling_first(passages: Sequence[Passage], support: Support) -> list[Passage]:
-    """Passages that say what the response shares with the answer before those that do not: a prompt often
-    holds the head of a document beside the place that matters."""
-    wanted = values_of(" ".join(support.answer)).keys()
-    return sorted(passages, key=lambda one: -len(values_of(one.text).keys() & wanted))
+    """Passages that say what the response shares with the answer before those that do not, then those with
+    what it shares with the question: a prompt often holds the head of a document beside the place that
+    matters."""
+    wanted = [values_of(" ".join(texts)).keys() for texts in (support.answer, support.question)]
+
+    def rank(one: Passage) -> tuple[int, ...]:
+        values = values_of(one.text).keys()
+        return tuple(-len(values & some) for some in wanted)
+
+    return sorted(passages, key=rank)
 
 
 def why(support: Support) -> str:

@@ -251,6 +251,9 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
             _complain(fields, name, error)
     if not good or reading:
         st.session_state[WAITS] = good
+        if not good:  # what is wrong may stand far above the button that was pressed
+            with fields.slots["start"].container():
+                note("Nothing was started: what is missing or wrong is said above, beside its field.")
         return None
     limits = {name: values[name] for name in _LIMITS}
     return launch.Order(

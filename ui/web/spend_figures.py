@@ -90,4 +90,6 @@ def remarks(home: Home, totals: Totals) -> None:
                 )
         if len(totals.unknown) > _NAMED:
             st.text(f"and {counted(len(totals.unknown) - _NAMED, 'more model')}; the table by model has all")
-        st.page_link("pages/settings.py", label="Set a price in Settings", help=_HELP)
+        st.page_link(
+            "pages/settings.py", label="Set a price in Settings", help=_HELP, query_params={"part": "prices"}
+        )

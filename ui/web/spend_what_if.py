@@ -132,7 +132,7 @@ def _remarks(report: Mapping[str, Any]) -> None:
             f"The price of {line(one['model'])} is unknown: {counted(one['calls'], 'call')}.",
         )
     if report["unpriced"]:
-        st.page_link("pages/settings.py", label="Set a price in Settings")
+        st.page_link("pages/settings.py", label="Set a price in Settings", query_params={"part": "prices"})
     if report["without_usage"]:
         note(f"{counted(report['without_usage'], 'call')} did not report a usage that can be priced.")
     if report["estimated"]:

@@ -176,7 +176,7 @@ def test_the_app_while_six_runs_are_recorded(home: Home) -> None:
             assert document["notices"] == [DEMO_NOTICE] and document["record"]["complete"]
             answers[document["run_id"]] = document
         last = server.page("runs")
-        assert [row["Status"] for row in last.rows] == [["ok"]] * 8 and last.broken == []
+        assert [row["Status"] for row in last.rows] == ["ok"] * 8 and last.broken == []
     runs = {run.run_id: run for run in list_runs(home)}
     assert len(runs) == len(list_runs(home)) == 8 and len(answers) == 6
     for run_id, document in answers.items():
@@ -213,7 +213,7 @@ def test_runs_go_on_without_the_app(number: int, home: Home, tmp_path: Path) -> 
         server.process.send_signal(number)
         server.process.wait(PATIENCE)
     with running_app(home) as again:
-        assert sorted(row["Status"] for row in again.page("runs").rows) == [["ok"], ["ok"], ["running"]]
+        assert sorted(row["Status"] for row in again.page("runs").rows) == ["ok", "ok", "running"]
         assert load_run(home, ticket).live
         open_gate(tmp_path)
         wait_for(lambda: not is_open(home, ticket))

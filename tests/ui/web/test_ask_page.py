@@ -130,6 +130,7 @@ def test_every_wrong_field_says_so_in_one_sentence(starts: Starts) -> None:
         "The root model is empty; write PROVIDER/NAME, for example openai/NAME or demo/root.",
         "The sub-model 'a b' has a space or control character in it.",
     ]
+    assert "Nothing was started: what is missing or wrong is said above, beside its field." in texts(page)
     assert starts.orders == [] and "run" not in page.query_params
 
 

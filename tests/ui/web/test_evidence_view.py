@@ -101,6 +101,15 @@ def test_the_likeliest_call_comes_first_and_its_passage_opens_in_its_document(
     assert f"run={WIDE}&span=" in links(page)["Open call 1"]
 
 
+def test_the_passage_that_names_what_was_asked_stands_before_heads(home: Home, letters: Corpus) -> None:
+    start = LETTERS["letter 0.txt"].index("The fee")
+    ranges = [[0, 0, 6], [0, 0, 8], [0, 0, 9], [0, start, start + 19]]
+    sources = {"how": "located", "ranges": ranges, "places": [None] * 4}
+    ask(home, letters.corpus_id, answer="not found", calls=1, sources=sources, reply="the fee: {}000")
+    opened_at = links(opened())["Open passage 1.1"]
+    assert opened_at.endswith(f"document=0&from={start}&to={start + 19}")
+
+
 def test_more_calls_are_counted_and_shown_on_request_and_the_address_keeps_them(
     home: Home, letters: Corpus
 ) -> None:

@@ -195,9 +195,9 @@ def test_the_address_says_what_is_shown(
     assert (
         page.selectbox(key="runs-status").value == "ok" and page.text_input(key="runs-q").value == "refunds"
     )
-    assert "1 chosen" in [caption.value for caption in page.caption]
+    assert "1 chosen (one more to compare)" in [caption.value for caption in page.caption]
     page.text_input(key="runs-q").set_value("nothing").run()
-    assert "1 chosen (1 not in this list)" in [caption.value for caption in page.caption]
+    assert "1 chosen (1 not in this list; one more to compare)" in [caption.value for caption in page.caption]
     (show_all,) = (button for button in page.button if button.label == "Show all runs")
     show_all.click().run()
     assert len(rows(page)) == 2 and not page.query_params.get("status")
@@ -208,7 +208,7 @@ def test_the_list_is_as_it_was_left_when_a_person_comes_back(summary: RunSummary
     open_row(page, "runs-table", 0)
     page.switch_page("pages/runs.py").run()
     assert page.text_input(key="runs-q").value == "refunds" and "run" not in page.query_params
-    assert "1 chosen" in [caption.value for caption in page.caption]
+    assert "1 chosen (one more to compare)" in [caption.value for caption in page.caption]
     page.switch_page("pages/ask.py").run().switch_page("pages/runs.py")
     page.query_params.clear()  # as a link to another filter has it
     page.query_params["status"] = "error"
@@ -330,7 +330,8 @@ def test_two_chosen_runs_go_side_by_side(summary: RunSummary, written: Callable[
 
 def test_runs_in_the_address_that_are_not_there_or_too_many_are_counted(summary: RunSummary) -> None:
     page = runs_page(chosen=f"{FIRST},{FIRST},nobody")
-    assert "1 chosen (1 more in the address that is of no run)" in [one.value for one in page.caption]
+    words = "1 chosen (1 more in the address that is of no run; one more to compare)"
+    assert words in [one.value for one in page.caption]
     assert page.button(key="runs-compare-button").disabled
     page = runs_page(chosen=",".join([FIRST, *map(str, range(199))]))
     assert any("no more can be chosen at once" in one.value for one in page.caption)

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from rlm_core.corpus import Corpus
 from rlm_core.errors import InputError
-from tests.support.pages import ask_page, badly_shown, problems, texts, use
+from tests.support.pages import ask_page, badly_shown, problems, rows_of, texts, use
 from traces.home import Home
 from ui.web.uploads import keep, safe_names
 
@@ -175,4 +175,4 @@ def test_uploads_outlive_a_look_at_another_page(page: AppTest) -> None:
     page.switch_page("pages/runs.py").run()
     page.switch_page("pages/ask.py").run()
     page.get_by_key("ask-source").set_value("upload").run()
-    assert "a.txt" in texts(page)
+    assert [row["Document"] for row in rows_of(page, "corpus-preview")] == ["a.txt"]

@@ -110,6 +110,8 @@ def _with_chosen(runs: Sequence[RunSummary], found: Sequence[RunSummary]) -> Non
         remarks.append(f"{gone:,} more in the address that {'is' if gone == 1 else 'are'} of no run")
     if len(named) >= runs_filters.MOST_CHOSEN:
         remarks.append("no more can be chosen at once")
+    if len(chosen) == 1:
+        remarks.append("one more to compare")
     words = f"{len(chosen):,} chosen" if chosen else "none chosen"
     st.caption(f"{words} ({'; '.join(remarks)})" if remarks else words, width="content")
     st.button(

@@ -65,7 +65,7 @@ def test_upload_with_a_broken_pdf_ask_reload_and_open_the_passage(
 
 def preview_names_the_broken_one(page: Page) -> None:
     expect(page.get_by_text("3 documents")).to_be_visible()
-    expect(page.get_by_text("1 file with a problem")).to_be_visible()
+    expect(page.get_by_text("1 file left out", exact=True)).to_be_visible()
     expect(page.get_by_text(re.compile(r"^broken\.pdf: \w"))).to_be_visible()
     for name in NAMES:
         expect(page.get_by_role("link", name=name)).to_be_visible()

@@ -39,7 +39,7 @@ def test_upload_with_a_broken_pdf_then_ask(page: Page, visit: ui.Visit, home: Ho
     expect(page.get_by_role("combobox", name="Known corpora, newest first")).to_have_value(
         f"My notes · 4 documents, 62 characters · {info.corpus_id[:8]}"
     )
-    expect(page.get_by_text("1 file with a problem")).to_be_visible()
+    expect(page.get_by_text("1 file left out", exact=True)).to_be_visible()
     ui.fill(page, "Question", "How many documents mention a refund?")
     ui.start(page)
     ui.outcome(page).wait_for()

@@ -91,7 +91,7 @@ def test_uploads_with_two_bad_ones_among_ten(page: Page, visit: ui.Visit, app: S
     ui.choose_source(page, "Upload")
     page.locator("input[type=file]").set_input_files(files)  # type: ignore[arg-type]
     expect(page.get_by_text("8 documents")).to_be_visible()
-    expect(page.get_by_text("2 files with a problem")).to_be_visible()
+    expect(page.get_by_text("2 files left out", exact=True)).to_be_visible()
     for name in ("picture.png", "empty.txt"):
         expect(page.get_by_text(re.compile(rf"{re.escape(name)}: \w+"))).to_be_visible()
     ui.fill(page, "Question", "How many documents mention a refund?")
