@@ -11,6 +11,7 @@ from traces.home import Home
 from traces.reading import RunSummary, list_runs, load_run
 from ui.web import corpus_choice, first_steps, live, order_form, stored
 from ui.web.expected import expected
+from ui.web.into_view import into_view
 from ui.web.notices import note, problem
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.run_words import COLOURS, status_word
@@ -22,6 +23,7 @@ _PERIOD = 2.0  # seconds between two looks at runs at work
 _CURRENT = "ask-run"  # in the session: the run beside the form
 _NAMED = "ask-named"  # in the session: the run of the address when the page was last run
 _TELL = "ask-tell"  # in the session: a run was started, and the address is to say so
+_STARTED = "ask-started"  # in the session: the run that was started here last
 _OPEN = "ask-open"  # in the session: a run whose row was clicked
 
 
@@ -39,6 +41,7 @@ def page() -> None:
         if started := _form(home, beside_a_run=run_id is not None):
             st.session_state[_CURRENT] = st.query_params["run"] = started
             st.session_state[_TELL] = True
+            st.session_state[_STARTED] = started
             st.rerun()  # the form is now that beside a run
     with right:
         # a started run is told again: what a script that a second click broke off told may never have arrived
@@ -46,6 +49,8 @@ def page() -> None:
             st.query_params["run"] = run_id
         if not run_id or not _current(home, run_id):
             _recent(home)
+        elif run_id == st.session_state.get(_STARTED):
+            into_view(run_id)  # the button stands below a form that may be longer than the window
 
 
 def _current(home: Home, run_id: str) -> bool:

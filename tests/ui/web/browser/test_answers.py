@@ -40,7 +40,9 @@ def test_upload_with_a_broken_pdf_ask_reload_and_open_the_passage(
     expect(question).to_have_value(QUESTION)
     preview_names_the_broken_one(page)
 
-    ui.start(page)
+    page.set_viewport_size({"width": 1280, "height": 600})
+    ui.start(page)  # which stands far below
+    expect(page.get_by_role("heading", name="This run")).to_be_in_viewport()
     ui.outcome(page).wait_for()
     expect(page.get_by_text(FEE, exact=True).first).to_be_visible()
     page.reload()
