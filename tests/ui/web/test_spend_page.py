@@ -72,6 +72,7 @@ def test_the_four_figures_are_those_of_the_record(home: Home) -> None:
     unknown = next(row for row in cost_report(home, [], ["model"])["rows"] if row["model"] == LOCAL)
     assert told["Calls of unknown cost"] == str(unknown["calls"])
     assert f"{LOCAL}: {unknown['calls']} calls, no price is known" in texts(page)
+    assert "part=prices" in [link.proto.query_string for link in page.get("page_link")]
 
 
 def test_rows_by_any_keys_add_up_and_can_be_sorted(home: Home) -> None:
@@ -155,6 +156,7 @@ def test_what_other_models_would_have_cost(home: Home) -> None:
     assert dollars(small["Would be"]) == 5 * dollars(small["Recorded"])
     page = spend_page(view="models", sub="openai/nobody", by="role")
     assert "The price of openai/nobody is unknown: 105 calls." in texts(page)
+    assert [link.proto.query_string for link in page.get("page_link")].count("part=prices") == 2
     assert not badly_shown(page, "HOSTILE")
 
 
