@@ -26,7 +26,7 @@ from ui.web.ways import narrow_tree, way
 _ANSWER_CHARS: Final = 600
 _ANSWER_LINES: Final = 6
 _FACT_CHARS: Final = 60
-_COMPARE: Final = ":blue[Compare with another run]"
+_COMPARE: Final = ":blue[Compare]"
 _CHIP_HELP: Final = "Narrow the tree to these."
 _CHIP_COLOURS: Final[dict[str, Colour]] = {
     "error": "red",
@@ -67,13 +67,20 @@ def header(record: Record) -> None:
         _answer(view, remarked)
         _facts(view)
         _remarks(view, remarked)
-        with st.container(horizontal=True, gap="small", vertical_alignment="center", key="run-chips"):
-            _chips(record)
-            if not view.live:
-                st.caption("Your verdict", width="content")
-                verdict(record.home, run.run_id, key="run-said")
-                # the Runs page compares the two runs that are chosen there: this one already is
-                st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run.run_id})
+
+
+def onward(record: Record) -> None:
+    """What may be done about a run: ways to what looks wrong in it, the verdict, the comparison."""
+    run_id = record.view.run_id
+    with st.container(
+        horizontal=True, width="content", gap="small", vertical_alignment="center", key="run-chips"
+    ):
+        _chips(record)
+        if not record.view.live:
+            st.caption("Your verdict", width="content")
+            verdict(record.home, run_id, key="run-said")
+            # the Runs page compares the two runs that are chosen there: this one already is
+            st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run_id})
 
 
 def _chips(record: Record) -> None:
@@ -102,23 +109,23 @@ def _counts(record: Record) -> list[tuple[str, str, Colour, int]]:
 
 def _answer(view: RunView, remarked: Remarks) -> None:
     run = view.summary
-    if run.answer is not None:
-        with st.container(gap=None, key="run-answer"):
-            st.caption("Answer")
-            _bounded(run.answer, "run-answer-text")
-    elif remarked.partial:
-        with st.container(gap=None, key="run-answer"):
-            st.caption("There is no answer. The best partial answer until then:")
-            _bounded(remarked.partial, "run-partial-text")
     # the reason itself, where one is recorded, stands below and says more
     told = run.answer is None and remarked.error is not None
-    sentences = [] if view.live or told else [stopped(run)]
-    if run.answer is None and not view.live and not remarked.partial:
-        sentences.insert(0, "There is no answer.")
-    if run.demo:
-        sentences.append(DEMO)
-    if sentences:
-        st.caption(" ".join(sentences))
+    how = ([] if view.live or told else [stopped(run)]) + ([DEMO] if run.demo else [])
+    if run.answer is not None:
+        how.insert(0, "Answer ·")
+        text, key = run.answer, "run-answer-text"
+    elif remarked.partial:
+        how.insert(0, "There is no answer; the best partial one ·")
+        text, key = remarked.partial, "run-partial-text"
+    else:
+        how[:0] = [] if view.live else ["There is no answer."]
+        text, key = None, ""
+    with st.container(gap=None, key="run-answer" if text is not None else None):
+        if how:
+            st.caption(" ".join(how).removesuffix(" ·"))
+        if text is not None:
+            _bounded(text, key)
 
 
 def _bounded(text: str, key: str, name: str = "answer") -> None:

@@ -14,6 +14,7 @@ import streamlit as st
 
 from ui.web import coverage_view, findings_view, overview_view, run_tree, step_view
 from ui.web.notices import problem
+from ui.web.run_header import onward
 from ui.web.run_record import Record, Select
 
 _KEY: Final = "run-view"
@@ -46,19 +47,24 @@ def view_of_address() -> str:
     return FIRST
 
 
-def choose_view() -> View:
-    """Draw the choice of views, and return the one that is chosen."""
+def choose_view(record: Record) -> View:
+    """Draw the choice of views, beside what else may be done about a run; returns the view that is chosen."""
     name = view_of_address()
     st.session_state[_KEY] = name  # the address leads, also after a step back
-    st.segmented_control(
-        "View",
-        list(VIEWS),
-        format_func=lambda view: VIEWS[view].title,
-        key=_KEY,
-        required=True,
-        on_change=_chosen,
-        label_visibility="collapsed",
-    )
+    with st.container(
+        horizontal=True, gap="medium", vertical_alignment="center", horizontal_alignment="distribute"
+    ):
+        st.segmented_control(
+            "View",
+            list(VIEWS),
+            format_func=lambda view: VIEWS[view].title,
+            key=_KEY,
+            required=True,
+            on_change=_chosen,
+            label_visibility="collapsed",
+            width="content",
+        )
+        onward(record)
     return VIEWS[name]
 
 

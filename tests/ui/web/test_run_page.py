@@ -34,7 +34,7 @@ def test_the_head_says_what_came_out_and_what_it_took(home: Home) -> None:
     page = run_page(wide_run(home, 200))
     assert page.markdown[0].value == ":green-badge[ok]"
     assert {"Which documents mention a refund?", "Seventeen documents."} <= set(texts(page))
-    assert "The root model gave its answer." in [caption.value for caption in page.caption]
+    assert "Answer · The root model gave its answer." in [caption.value for caption in page.caption]
     head = facts(page)
     assert (head["Root model"], head["Sub-model"], head["Sandbox"]) == (
         "test/root",
@@ -64,7 +64,7 @@ def test_a_forced_answer_with_its_remarks(home: Home) -> None:
     badges = [element.value for element in page.markdown]
     assert badges[:3] == [":green-badge[ok]", ":orange-badge[forced answer]", ":gray-badge[demo model]"]
     (caption,) = (c.value for c in page.caption if "time limit" in c.value)
-    assert caption.startswith("The time limit was reached. No language model was involved")
+    assert caption.startswith("Answer · The time limit was reached. No language model was involved")
     assert "confidence low: hurried" in texts(page)
 
 

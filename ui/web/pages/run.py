@@ -120,7 +120,7 @@ def _body(home: Home, run_id: str, live: bool) -> None:
     if not record.view.spans:
         note("Nothing has been recorded yet." if live else "This run recorded no spans.")
         return
-    choose_view().show(record, _go)
+    choose_view(record).show(record, _go)
 
 
 def _go(span_id: str) -> None:
