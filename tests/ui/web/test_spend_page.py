@@ -102,8 +102,8 @@ def test_the_dearest_sub_calls_lead_to_their_spans(home: Home) -> None:
     assert len(rows) == 10 and costs == sorted(costs, reverse=True)
     assert {row["Model"] for row in rows} == {SUB_MODEL}
     assert "run?run=" in shown(page) and "&span=" in shown(page)
-    by_calls = {row["calls"]: row for row in rows_of(page, "spend-tails")}
-    assert by_calls["sub-calls"]["most"] == rows[0]["Cost"]
+    by_calls = {row["Calls"]: row for row in rows_of(page, "spend-tails")}
+    assert by_calls["sub-calls"]["Most"] == rows[0]["Cost"]
     assert not badly_shown(page, "HOSTILE")
 
 
