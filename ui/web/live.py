@@ -79,7 +79,7 @@ def _live(home: Home, run_id: str) -> None:
                 _picture(_view(home, run_id))
             except RecordError as error:
                 problem(error)
-        _cancel(home, run_id)
+        cancel(home, run_id)
 
 
 def _view(home: Home, run_id: str) -> RunView:
@@ -120,7 +120,8 @@ def _phase(now: Where) -> str:
     return words + "."
 
 
-def _cancel(home: Home, run_id: str) -> None:
+def cancel(home: Home, run_id: str) -> None:
+    """The button that stops a run at work, or that it is being stopped."""
     if cancel_file(home, run_id).exists():
         st.text("Cancelling: calls that are on their way are given up.")
         return

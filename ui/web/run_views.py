@@ -12,7 +12,7 @@ from typing import Final
 
 import streamlit as st
 
-from ui.web import coverage_view, findings_view, overview_view, run_tree, step_view
+from ui.web import coverage_view, findings_view, live, overview_view, run_tree, step_view
 from ui.web.notices import problem
 from ui.web.run_header import onward
 from ui.web.run_record import Record, Select
@@ -64,6 +64,8 @@ def choose_view(record: Record) -> View:
             label_visibility="collapsed",
             width="content",
         )
+        if record.view.live:
+            live.cancel(record.home, record.view.run_id)
         onward(record)
     return VIEWS[name]
 

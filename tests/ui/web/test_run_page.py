@@ -17,6 +17,7 @@ from traces import store
 from traces.home import Home
 from traces.reading import RunView, load_run
 from traces.upkeep import delete_run
+from ui.control import cancel_file
 from ui.web import launch
 
 RUN = "20270115T080000-00000001"
@@ -222,6 +223,16 @@ def test_a_live_run_is_polled_and_ends_as_a_stored_one(home: Home) -> None:
     looked_at(page)
     assert page.markdown[0].value == ":green-badge[ok]"
     assert {"not long", "llm_query 0"} <= set(texts(page))
+
+
+def test_a_run_at_work_can_be_stopped_from_its_page(home: Home) -> None:
+    with recording(home) as made:
+        made.recorder.start("run", sc.NAME_RUN, None, {})
+        page = run_page(WIDE)
+        page.get_by_key("live-cancel").click().run()
+        assert cancel_file(home, WIDE).exists()
+        assert "Cancelling: calls that are on their way are given up." in texts(page)
+    assert "live-cancel" not in [button.key for button in run_page(WIDE).button]
 
 
 def test_a_live_run_that_has_recorded_nothing_yet(home: Home) -> None:
