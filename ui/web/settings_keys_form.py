@@ -80,6 +80,7 @@ def _form(home: Home, names: list[str], origins: dict[str, Origin]) -> None:
             type="password",
             autocomplete="off",
             on_change="ignore",
+            live="0ms",  # on its way to the eye in the field, Tab does not count as leaving it
             placeholder="is not shown again",
         )
     with st.container(horizontal=True):

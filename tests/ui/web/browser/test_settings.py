@@ -44,6 +44,17 @@ def keep(page: Page, variable: str, value: str) -> None:
     expect(page.get_by_text(f"{variable} is kept; the next run uses it.")).to_be_visible()
 
 
+def test_a_key_is_kept_with_the_keyboard_alone(page: Page, visit: ui.Visit, home: Home) -> None:
+    page.goto(f"{visit.url}/settings?part=keys")
+    page.get_by_label("Key or address", exact=True).focus()
+    page.keyboard.type(KEY)
+    while page.evaluate("document.activeElement.innerText") != "Keep it":
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("OPENAI_API_KEY is kept; the next run uses it.")).to_be_visible()
+    assert environment_with_keys(home, {})["OPENAI_API_KEY"] == KEY
+
+
 def test_a_key_and_a_model_are_entered_tried_and_not_shown_again(
     page: Page, visit: ui.Visit, home: Home, model: Loopback
 ) -> None:
