@@ -83,7 +83,9 @@ def remarks(home: Home, totals: Totals) -> None:
     prices = price_table(home)
     with st.container(key="spend-unknown", horizontal=True, vertical_alignment="center", gap="medium"):
         for model, count in totals.unknown[:_NAMED]:
-            why = "no usage was reported" if model and prices.rows(model) else "no price is known"
+            # a run keeps the prices it was made with: one that is known now may be younger
+            late = "no usage was reported, or the price was set after they were made"
+            why = late if model and prices.rows(model) else "no price is known"
             with st.container(width="content"):
                 plain.text(
                     f"{line(model) if model else 'model not recorded'}: {counted(count, 'call')}, {why}"

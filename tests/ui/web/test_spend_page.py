@@ -168,6 +168,9 @@ def test_a_price_set_later_prices_what_was_unknown(tmp_path: Path, monkeypatch: 
     set_price(home, LOCAL, {"input": Decimal(1), "output": Decimal(1)})
     page.run()
     assert figures(page)["With these models"].startswith("$")
+    assert f"{LOCAL}: 3 calls, no usage was reported, or the price was set after they were made" in texts(
+        page
+    )
 
 
 @pytest.mark.parametrize(
