@@ -62,7 +62,7 @@ def overview(home: Home) -> None:
         return
     listing(
         fitting, lambda shown: _rows(home, shown), key="corpora-table", alt="Corpora, newest first",
-        widths=_WIDTHS, right=_RIGHT, button=("Open", _open),
+        widths=_WIDTHS, right=_RIGHT, button=("Open", _open), address="page",
         href=lambda info: href(("pages/corpora.py", {CORPUS: info.corpus_id})),
     )  # fmt: skip
 

@@ -103,7 +103,7 @@ def _documents(found: Coverage, chosen: DocumentCoverage | None, run_id: str) ->
         st.text("No document fits this filter.")
         return
     paged(
-        fitting, lambda shown: _strips(found, shown, chosen), key="coverage-documents",
+        fitting, lambda shown: _strips(found, shown, chosen), key="coverage-documents", address="page",
         first=fitting.index(chosen) if chosen in fitting else 0,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import streamlit as st
 
+from ui.web.notices import note
 from ui.web.rows_view import Cell, Column, Item, rows_view
 
 PAGE_ROWS: Final = 50
@@ -34,19 +35,53 @@ def moment(when: datetime, zone: str | None) -> str:
     return when.astimezone(there).strftime("%Y-%m-%d %H:%M")
 
 
-def paged(items: Sequence[T], show: Callable[[Sequence[T]], None], *, key: str, first: int = 0) -> None:
-    """Show a page of the items, at first that with item number `first`, and the way to the other pages."""
+def paged(
+    items: Sequence[T],
+    show: Callable[[Sequence[T]], None],
+    *,
+    key: str,
+    first: int = 0,
+    address: str | None = None,
+) -> None:
+    """Show a page of the items, at first that with item number `first`, and the way to the other pages.
+
+    With `address` the number of the page stands under that name in the address.
+    """
     count = pages(len(items))
     turn = f"{key}-page-of-{count}"  # a list of another length begins at its first page
     begin_at = min(first // PAGE_ROWS + 1, count)
     page = st.session_state.get(turn) or begin_at
+    if address is not None:
+        asked = _asked(address, key, count) or begin_at
+        if asked != page:  # after a step back
+            st.session_state[turn] = page = asked
     shown = page_of(items, page)
     show(shown)
     if count > 1:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.pagination(count, default=begin_at, key=turn)
+            st.pagination(count, default=begin_at, key=turn, on_change=_turned, args=(address, turn))
             begin = PAGE_ROWS * (page - 1)
             st.caption(f"{begin + 1:,} to {begin + len(shown):,} of {len(items):,}", width="content")
+
+
+def _asked(address: str, key: str, count: int) -> int | None:
+    """The page that the address asks for, None when it asks for none that is there, which is said; what it
+    asked of a list of another length is forgotten."""
+    counted = f"{key}-pages"
+    if st.session_state.setdefault(counted, count) != count:
+        st.session_state[counted] = count
+        st.query_params.pop(address, None)
+    asked = st.query_params.get(address, "")
+    if asked.isascii() and asked.isdigit() and 0 < int(asked[:9]) <= count:
+        return int(asked[:9])
+    if asked:
+        note(f"there is no page “{asked[:40]}” of this list")
+    return None
+
+
+def _turned(address: str | None, turn: str) -> None:
+    if address is not None:
+        st.query_params[address] = str(st.session_state[turn])
 
 
 def listing(
@@ -60,12 +95,13 @@ def listing(
     first: int = 0,
     button: tuple[str, Callable[[T], None]] | None = None,
     href: Callable[[T], str] | None = None,
+    address: str | None = None,
 ) -> None:
     """A page of items as a table, and the way to the other pages; `rows` makes rows of those of one page.
 
     `widths` are least pixels for columns, those of `right` hold figures; the page with item number `first`
     comes first. `button` is a word and what it does; with `href`, the address of an item inside the app, the
-    first column is a link that does it, and there is no button.
+    first column is a link that does it, and there is no button. `address` is as in `paged`.
     """
 
     def show(shown: Sequence[T]) -> None:
@@ -86,7 +122,7 @@ def listing(
             on_action=(lambda _, place: act(shown[int(place)])) if act and not href else None,
         )
 
-    paged(items, show, key=key, first=first)
+    paged(items, show, key=key, first=first, address=address)
 
 
 def _cell(value: object) -> Cell:

@@ -1,7 +1,8 @@
 """The filters of the Runs page. The address holds them: a widget shows what stands there and writes there.
 
 Query parameters: `q` (words), `status`, `verdict`, `tag`, `model`, `corpus`, `kind`, `same` (a run id: runs
-that ask the same), `group` (1: by question), `sort` (a column, `-` in front: descending), `chosen` (ids).
+that ask the same), `group` (1: by question), `sort` (a column, `-` in front: descending), `chosen` (ids),
+`page`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _NAMES: Final = (
     "group",
     "sort",
     "chosen",
+    "page",
 )
 _LEFT: Final = "runs-address"  # in the session: what the address said when the page was last seen
 MOST_CHOSEN: Final = 200  # an address has only so much room

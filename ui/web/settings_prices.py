@@ -47,7 +47,7 @@ def show(home: Home) -> None:
         models = _fitting(known_models(home, os.environ), words)
         listed = price_list(home, models)
     if listed:
-        paged(listed, _table, key="settings-prices")
+        paged(listed, _table, key="settings-prices", address="page")
     else:
         st.text("No model fits these words.")
     _own(home)

@@ -40,7 +40,7 @@ def show(chosen: Chosen, asked: Question) -> None:
         st.caption(
             f"{counted(len(found), 'limit')}, {over:,} passed. A run may pass one by what was in flight."
         )
-        paged(found, lambda shown: _limits(shown, runs), key="spend-limits-pages")
+        paged(found, lambda shown: _limits(shown, runs), key="spend-limits-pages", address="page")
         _limits_csv(found)
     else:
         st.text("No run that ended had a limit of dollars, tokens, calls or time.")
@@ -123,7 +123,7 @@ def _runs(runs: Sequence[RunSummary]) -> None:
             args=(checked,),
         )
         st.caption("Dearest first. Check the boxes of runs to see what these alone cost.", width="content")
-    paged(runs, lambda shown: _page(shown, checked), key="spend-runs-pages")
+    paged(runs, lambda shown: _page(shown, checked), key="spend-runs-pages", address="runs-page")
     csv_button(_CSV, [_plain(run) for run in runs], key="spend-runs-csv", name="runs")
 
 

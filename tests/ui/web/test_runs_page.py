@@ -152,10 +152,24 @@ def test_thousands_of_runs_come_in_pages(summary: RunSummary, monkeypatch: pytes
     assert page.pagination[0].num_pages == 47
     page.pagination[0].set_value(47).run()
     assert questions_of(page) == [f"Question {n}" for n in range(2_300, 2_345)]
+    assert page.query_params["page"] == "47"
+    assert questions_of(runs_page(page="47"))[0] == "Question 2300"  # in another tab
     page.text_input(key="runs-q").set_value("question 1").run()  # fewer pages than the one that was shown
     assert questions_of(page)[0] == "Question 1" and len(rows(page)) == 50
     page.text_input(key="runs-q").set_value("2344").run()
     assert questions_of(page) == ["Question 2344"] and len(page.pagination) == 0
+    assert "page" not in page.query_params
+
+
+@pytest.mark.parametrize("number", ["0", "48", "-1", "x", "٣"])
+def test_a_page_of_the_list_that_is_not_there_is_said(
+    summary: RunSummary, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    many = [replace(summary, run_id=f"r{n}", question=f"Question {n}") for n in range(2_345)]
+    monkeypatch.setattr(reading, "list_runs", lambda *_, **__: many)
+    page = runs_page(page=number)
+    assert questions_of(page)[0] == "Question 0"
+    assert f"There is no page “{number}” of this list." in texts(page)
 
 
 def test_the_time_zone_of_the_browser_counts(summary: RunSummary) -> None:

@@ -152,7 +152,7 @@ def _runs(runs: Sequence[RunSummary], found: Sequence[RunSummary], said: Opinion
             on_sort=runs_filters.set_order,
         )
 
-    listing.paged(listed, show, key="runs")
+    listing.paged(listed, show, key="runs", address="page")
 
 
 def _questions(groups: Sequence[Question], said: Opinions, names: dict[str, str]) -> None:
@@ -168,7 +168,7 @@ def _questions(groups: Sequence[Question], said: Opinions, names: dict[str, str]
             on_open=_runs_of,
         )
 
-    listing.paged(groups, show, key="questions")
+    listing.paged(groups, show, key="questions", address="page")
 
 
 def _runs_of(run_id: str) -> None:
