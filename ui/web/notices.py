@@ -10,7 +10,9 @@ import streamlit as st
 from ui.web import plain
 
 Colour = Literal["red", "orange", "green", "blue", "gray"]
-_OPENING: Final = re.compile(r"(?:the|there|a|an|no) ")  # never the first word of a path or a model id
+_OPENING: Final = re.compile(
+    r"(?:the|there|a|an|no|what|nothing) "
+)  # never the first word of a path or a model id
 
 
 def problem(error: object) -> None:

@@ -105,14 +105,25 @@ def set_key(home: Home, name: str, value: str) -> None:
     value = value.strip()
     if not value:
         raise InputError(f"nothing was entered for {name}")
-    if len(value) > _LONGEST or not value.isascii() or not value.isprintable() or " " in value:
-        raise InputError(
-            f"what was entered for {name} has characters that cannot stand there, or is too long"
-        )
+    if fault := _fault(value):
+        raise InputError(f"what was entered for {name} {fault}")
     if name.endswith(ADDRESS_ENDS) and not _netloc(value):
         raise InputError(f"{name} must be an address that begins with http:// or https://")
     with _changes:
         _write(home, {**_read(home), name: value})
+
+
+def _fault(value: str) -> str | None:
+    """What keeps a text from being a key or an address, without repeating any of it; None: nothing does."""
+    if len(value) > _LONGEST:
+        return f"is too long: {len(value):,} characters, and at most {_LONGEST:,} can be kept"
+    if any(character.isspace() for character in value):
+        return "has white space inside (a space, a tab or a line break); paste the key alone"
+    if not value.isascii():
+        return "has a character that no key has, such as an accented letter or a long dash; copy it again"
+    if not value.isprintable():
+        return "has a control character inside, which cannot be seen; copy it again"
+    return None
 
 
 def remove_key(home: Home, name: str) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from ui.web import plain
-from ui.web.notices import Colour, note, said
+from ui.web.notices import Colour, note, said, sentence
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.settings_keys import ADDRESS_ENDS, Origin, address_host, key_origins, remove_key, set_key
 from ui.web.settings_needs import PROVIDERS, owner_of
@@ -101,7 +101,7 @@ def _keep(home: Home) -> None:
     try:
         set_key(home, name or "", value)
     except RLMScopeError as error:
-        st.session_state[_SAID] = ("Problem", "red", error)
+        st.session_state[_SAID] = ("Problem", "red", sentence(error))
     else:
         st.session_state[_SAID] = ("Kept", "green", f"{name} is kept; the next run uses it.")
 
@@ -111,6 +111,6 @@ def _remove(home: Home) -> None:
     try:
         remove_key(home, name or "")
     except RLMScopeError as error:
-        st.session_state[_SAID] = ("Problem", "red", error)
+        st.session_state[_SAID] = ("Problem", "red", sentence(error))
     else:
         st.session_state[_SAID] = ("Removed", "gray", f"{name} is not kept any longer.")
