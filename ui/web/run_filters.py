@@ -15,7 +15,7 @@ from typing import Any, Final
 import streamlit as st
 
 from traces.narrow import FIELDS, SUSPECT, Fitting, Narrow, fitting, words_of
-from traces.reading import RunView
+from traces.reading import RunView, SpanRow
 from traces.suspects import WEIGHTS
 from traces.tree import OUTCOMES
 from ui.figures import counted
@@ -34,6 +34,15 @@ _ORDER_TITLES: Final = {
 }
 _ORDER_HELP: Final = "The order of the calls inside a fan-out. As recorded, what went wrong comes first."
 _OVER_HELP: Final = "Only calls that are known to have cost more than this many dollars."
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "run": ("run",),
+    "iteration": ("iteration",),
+    "root_call": ("root call",),
+    "cell": ("cell",),
+    "batch": ("batch", "batches"),
+    "sub_call": ("sub-call",),
+    "attempt": ("attempt",),
+}
 _ADDRESS_CHARS: Final = 60  # of a word in the address that is said to be unknown
 
 
@@ -58,7 +67,13 @@ def narrowed(record: Record) -> Narrowed:
 
 
 def _fitting(record: Record, narrow: Narrow, view: RunView) -> Fitting:
-    return fitting(view.spans, narrow, _signals(record))
+    return fitting(_with_rows(record, view), narrow, _signals(record))
+
+
+def _with_rows(record: Record, view: RunView) -> list[SpanRow]:
+    """The spans with a row of their own: of a call that took one attempt the call, as the chips count."""
+    single = record.rows.single
+    return [span for span in view.spans if span.span_id not in single]
 
 
 def _signals(record: Record) -> dict[str, set[str]]:
@@ -69,10 +84,20 @@ def _signals(record: Record) -> dict[str, set[str]]:
 def _title(record: Record, rows: TreeRows, found: Fitting | None) -> str | None:
     if found is None:
         return None
-    fits, whole = len(found.spans), len(record.view.spans)
-    parents = len(rows.place) - sum(span in rows.place for span in found.spans)
+    fits, whole = len(found.spans), len(record.view.spans) - record.rows.folded
+    parents = len(rows.place) - rows.folded - sum(span in rows.place for span in found.spans)
     kept = f"; {counted(parents, 'more stands', 'more stand')} above or around them" if parents else ""
-    return f"{fits:,} of {counted(whole, 'span')} fit{kept}; {whole - fits - parents:,} filtered out"
+    return (
+        f"{fits:,} of {counted(whole, 'row')} fit{_kinds(record, found)}{kept}; "
+        f"{whole - fits - parents:,} filtered out"
+    )
+
+
+def _kinds(record: Record, found: Fitting) -> str:
+    """What fits by its kind: chips that lead here count sub-calls."""
+    kinds = Counter(record.view.by_id[span].kind for span in found.spans)
+    named = [counted(kinds[kind], *words) for kind, words in _KINDS.items() if kinds[kind]]
+    return f": {', '.join(named)}" if named else ""
 
 
 def filters(record: Record, shown: Narrowed) -> None:
@@ -163,7 +188,7 @@ def _options(record: Record, view: RunView) -> dict[str, dict[str, int]]:
     """For each field the words that spans of the run have, with how many do."""
     signals = _signals(record)
     counts: dict[str, Counter[str]] = {name: Counter() for name in TITLES}
-    for span in view.spans:
+    for span in _with_rows(record, view):
         counts["status"].update(words_of(span, signals))
         for name, read in FIELDS.items():
             if (word := read(span)) is not None:

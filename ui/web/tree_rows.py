@@ -50,9 +50,14 @@ class TreeRows:
 
     rows: list[Row] = field(default_factory=list)
     place: dict[str, int] = field(default_factory=dict)
-    folded: int = 0  # attempts that have no row of their own
+    single: set[str] = field(default_factory=set)  # attempts that have no row of their own
     seconds: float = 0.0  # of the time line
     name: str = ""  # of their shape
+
+    @property
+    def folded(self) -> int:
+        """How many attempts have no row of their own."""
+        return len(self.single)
 
     def key_of(self, span_id: str | None) -> str | None:
         """The key of the row a span is seen in, None when there is no such span."""
@@ -109,7 +114,7 @@ def _without_single_attempt(
     if len(attempts) != 1 or attempts[0].below:
         return below
     made.place[attempts[0].span.span_id] = place
-    made.folded += 1
+    made.single.add(attempts[0].span.span_id)
     return [node for node in below if node is not attempts[0]]
 
 

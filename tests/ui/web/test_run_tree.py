@@ -63,8 +63,10 @@ def test_a_filter_of_the_address_keeps_parents_and_counts_what_is_out(home: Home
         "cell 0 Decompose",
         "3 of 100 x llm_query: 1 ok, 1 empty, 1 error",
     ]
-    # the failed call and its attempt, the empty one, the attempt that had to be made again
-    assert told(page)["title"] == "4 of 206 spans fit; 6 more stand above or around them; 196 filtered out"
+    # the failed call (its one attempt is in its row), the empty one, the attempt that had to be made again
+    assert told(page)["title"] == (
+        "3 of 107 rows fit: 2 sub-calls, 1 attempt; 5 more stand above or around them; 99 filtered out"
+    )
     assert "Filters (1)" in [popover.proto.popover.label for popover in page.get("popover")]
     assert told(press(page, "Clear filters"))["title"].startswith("206 spans")
     assert "status" not in page.query_params
