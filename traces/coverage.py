@@ -1,5 +1,7 @@
 """Which parts of a corpus a run read: sent to a sub-call, shown to the root, given to code, never touched.
 
+What was sent only to calls that failed is a fate of its own, "unanswered": no model is known to have read it.
+
 A pure function of the record. What it says was read was read; what it does not say may have been read all the
 same where `Coverage.words` tells what is not known. Ranges are bytes of the canonical texts.
 """
@@ -17,8 +19,8 @@ from traces.byte_ranges import Range, Ranges, merged, size, without
 from traces.coverage_facts import Gathered, Place, gathered
 from traces.view import RunView
 
-How = Literal["sent", "shown", "given"]
-HOWS: Final[tuple[How, ...]] = ("sent", "shown", "given")  # what tells most first
+How = Literal["sent", "shown", "unanswered", "given"]
+HOWS: Final[tuple[How, ...]] = ("sent", "shown", "unanswered", "given")  # what tells most first
 LISTED: Final = 100  # documents in the JSON form
 
 
@@ -52,16 +54,17 @@ class DocumentCoverage:
     sent: Ranges = ()
     shown: Ranges = ()
     given: Ranges = ()
+    unanswered: Ranges = ()
 
     @property
     def read(self) -> Ranges:
-        """What a model saw: sent to a sub-call or shown to the root."""
+        """What a model saw: sent to a sub-call that was answered, or shown to the root."""
         return merged((*self.sent, *self.shown))
 
     @property
     def touched(self) -> Ranges:
-        """What was sent, shown or given to code."""
-        return merged((*self.sent, *self.shown, *self.given))
+        """What was sent (answered or not), shown or given to code."""
+        return merged((*self.sent, *self.shown, *self.unanswered, *self.given))
 
     def share(self, ranges: Sequence[Range]) -> float | None:
         """How much of the document a set is, from 0 to 1; None for an empty document or an unknown size."""
@@ -101,7 +104,7 @@ class Coverage:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Bytes by fate, each byte once, as in `DocumentCoverage.parts`: sent, shown, given, never."""
+        """Bytes by fate, each byte once, as in `DocumentCoverage.parts`: `HOWS`, and never."""
         sizes: Counter[str] = Counter(dict.fromkeys((*HOWS, "never"), 0))
         for document in self.documents:
             for start, end, how in document.parts():
@@ -116,12 +119,17 @@ class Coverage:
     @cached_property
     def never_sent(self) -> tuple[DocumentCoverage, ...]:
         """The documents with text of which nothing is known to have been sent to a sub-call."""
-        return tuple(document for document in self.documents if document.bytes != 0 and not document.sent)
+        return tuple(d for d in self.documents if d.bytes != 0 and not (d.sent or d.unanswered))
+
+    @cached_property
+    def never_answered(self) -> tuple[DocumentCoverage, ...]:
+        """The documents that were sent to sub-calls, all of which failed."""
+        return tuple(document for document in self.documents if document.unanswered and not document.sent)
 
     @cached_property
     def never_touched(self) -> tuple[DocumentCoverage, ...]:
         """The documents with text of which nothing is known to have been sent, shown, or given to code."""
-        return tuple(d for d in self.documents if d.bytes != 0 and not (d.sent or d.shown or d.given))
+        return tuple(d for d in self.documents if d.bytes != 0 and not d.touched)
 
     @cached_property
     def least_first(self) -> tuple[DocumentCoverage, ...]:
@@ -168,6 +176,7 @@ class Coverage:
             "lower_bound": self.lower_bound,
             "given_known": self.given_known,
             "never_sent": len(self.never_sent),
+            "never_answered": len(self.never_answered),
             "never_touched": len(self.never_touched),
             "unknown": list(self.words),
             "by_document": [_document_json(one) for one in self.least_first[:most]],
@@ -188,6 +197,7 @@ def coverage(view: RunView) -> Coverage:
             sets["sent"].get(number, ()),
             sets["shown"].get(number, ()),
             ((0, found.sizes[number] or 0),) if number in whole else sets["given"].get(number, ()),
+            sets["unanswered"].get(number, ()),
         )
         for number, name in enumerate(found.names)
     )

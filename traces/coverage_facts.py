@@ -18,9 +18,11 @@ from traces.child_places import Translation, translation
 from traces.facts import LARGEST
 from traces.finding import decoded
 from traces.rows import SpanRow
+from traces.tree import outcome
 from traces.view import RunView
 
 _SEARCHED: Final = ("located", "reference", "none")
+_FAILED: Final = ("error", "cancelled", "lost")
 
 
 class Place(NamedTuple):
@@ -44,7 +46,7 @@ class Gathered:
     sizes: tuple[int | None, ...] = ()
     sections: tuple[Any, ...] = ()  # as recorded, of each document
     places: dict[str, dict[int, list[Place]]] = field(
-        default_factory=lambda: {how: defaultdict(list) for how in ("sent", "shown", "given")}
+        default_factory=lambda: {how: defaultdict(list) for how in ("sent", "shown", "unanswered", "given")}
     )
     whole: list[tuple[int, int, str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -115,12 +117,17 @@ class _Reader:
         self._owners: dict[str, str | None] = {}  # span -> the run span it belongs to
         self._translations: dict[str | None, Translation | None] = {}  # run span -> its places in the corpus
         self._asked: set[str] = set()  # spans below which an attempt stands: their text was sent
-        self._last_root: dict[str | None, int] = {}  # run span -> seq of its last root call
+        self._answered: set[str] = set()  # spans below which an attempt was answered
+        self._roots: set[str] = set()  # run spans that asked their root at all
+        self._last_root: dict[str | None, int] = {}  # run span -> seq of its last root call that did not fail
 
     def read(self) -> Gathered:
-        """One pass to see how the spans hang together, one over what they say."""
+        """Two passes to see how the spans hang together, one over what they say."""
         for span in self._view.spans:
             self._place_span(span)
+        for span in self._view.spans:
+            if span.kind == "root_call":
+                self._place_root(span)
         for span in self._view.spans:
             owner = self._owners[span.span_id]
             if span.kind == "run":
@@ -140,8 +147,19 @@ class _Reader:
         self._owners[span.span_id] = owner
         if span.kind == "attempt" and span.parent_id is not None:
             self._asked.add(span.parent_id)
-        if span.kind == "root_call":
+            if span.status == "ok":
+                self._answered.add(span.parent_id)
+
+    def _place_root(self, span: SpanRow) -> None:
+        owner = self._owners[span.span_id]
+        if owner is not None:
+            self._roots.add(owner)
+        if not self._failed(span):
             self._last_root[owner] = span.seq
+
+    def _failed(self, span: SpanRow) -> bool:
+        """Whether no model answered a call, so that nothing says that one read its text."""
+        return outcome(span) in _FAILED and span.span_id not in self._answered
 
     # -- runs
 
@@ -165,7 +183,10 @@ class _Reader:
         digest = attributes.get(sc.CHILD_CONTEXT + ".sha256")
         if digest is None:
             self._translations[span.span_id] = self._translations.get(owner)
-            self._take("sent", found, span, owner)  # its question, read by its root
+            if span.span_id in self._last_root or outcome(span) not in _FAILED:
+                self._take("sent", found, span, owner)  # its question, read by its root
+            elif span.span_id in self._roots:
+                self._take("unanswered", found, span, owner)
             return
         self._take("given", found, span, owner)
         if sc.CORPUS + ".sha256" not in attributes:
@@ -197,13 +218,14 @@ class _Reader:
     def _sub_call(self, span: SpanRow, owner: str | None) -> None:
         if span.status != "ok" and span.span_id not in self._asked:
             return  # turned away or stopped before any text left
+        how = "unanswered" if self._failed(span) else "sent"
         found = _ranges(span.attributes, sc.SOURCE_RANGES)
         self._out.counts["unsearched"] += found is None or found.unsearched
-        self._take("sent", found, span, owner)
+        self._take(how, found, span, owner)
 
     def _cell(self, span: SpanRow, owner: str | None) -> None:
         self._touched(span, owner)
-        if span.seq < self._last_root.get(owner, -1):  # else no root call came after it
+        if span.seq < self._last_root.get(owner, -1):  # else no root call that was answered came after it
             self._shown(span, owner)
 
     def _shown(self, span: SpanRow, owner: str | None) -> None:

@@ -84,7 +84,7 @@ def budget(view: RunView) -> Iterator[Finding]:
 
 
 def unread(view: RunView) -> Iterator[Finding]:
-    """Documents that no sub-call was ever sent, and how much of the corpus no model saw."""
+    """Documents that no sub-call was ever sent or none answered, and how much of the corpus no model saw."""
     if view.live:
         return
     found = coverage(view)
@@ -99,8 +99,12 @@ def unread(view: RunView) -> Iterator[Finding]:
         words = f"Documents never {known} to a sub-call: {len(never):,} of {all_of_them:,} "
         words += f"({some_of(document.name for document in never)}). {share}"
         yield Finding("never_sent", "check" if found.never_touched else "note", words, len(never))
-    elif found.read_share < 1:
+    elif found.read_share < 1 and not found.never_answered:
         yield Finding("unread", "note", f"Every document was sent to a sub-call, some only in part. {share}")
+    if unanswered := found.never_answered:
+        words = f"Documents sent only to sub-calls that failed: {len(unanswered):,} of {all_of_them:,} "
+        words += f"({some_of(document.name for document in unanswered)}): no answer rests on them. {share}"
+        yield Finding("unanswered", "check", words, len(unanswered))
 
 
 def _percent(found: Coverage) -> str:

@@ -209,6 +209,28 @@ def test_calls_that_were_not_searched_make_it_a_lower_bound() -> None:
     )
 
 
+def test_what_went_only_to_calls_that_failed_is_not_read() -> None:
+    spans = [call([0, 0, 6]), call([0, 4, 8]), call([1, 0, 10]), call([2, 0, 5], how="located")]
+    view = view_of(TOP, *spans, *[("attempt", {})] * 4, table=table(10, 10, 10))
+    ends = ["ok", "error", "cancelled", "lost"]  # of the calls, and each of its only attempt
+    rows = [
+        row._replace(
+            status=ends[(row.seq - 1) % 4], parent_id=f"s{row.seq - 4}" if row.seq > 4 else row.parent_id
+        )
+        for row in view.spans[1:]
+    ]
+    view.spans = (view.spans[0], *rows)
+    found = coverage(view)
+    first, second, third = found.documents
+    assert [part.how for part in first.parts()] == ["sent", "unanswered", "never"]
+    assert (first.sent, second.unanswered, third.unanswered) == (((0, 6),), ((0, 10),), ((0, 5),))
+    assert found.read_share == 6 / 30 and found.sizes["unanswered"] == 17
+    assert found.never_answered == (second, third) and found.never_sent == ()
+    assert [one.how for one in found.readings(1)] == ["unanswered"]
+    told = found.to_json()
+    assert (told["unanswered_bytes"], told["never_answered"], told["read_share"]) == (17, 2, 0.2)
+
+
 def test_an_empty_document_has_no_share_and_was_not_missed() -> None:
     found = coverage(view_of(TOP, call([1, 0, 0]), table=table(10, 0)))
     assert found.documents[1].parts() == () and found.documents[1].share(()) is None
@@ -235,7 +257,7 @@ def test_fifty_thousand_documents_that_every_cell_was_given_stay_few_facts() -> 
     touched = {"whole": [[0, 49_999]], "parts": []}
     view = view_of(TOP, *[cells(touched)] * 300, call([3, 0, 5]), table=table(*[10] * 50_000))
     found = coverage(view)
-    assert found.sizes == {"sent": 5, "shown": 0, "given": 499_995, "never": 0}
+    assert found.sizes == {"sent": 5, "shown": 0, "unanswered": 0, "given": 499_995, "never": 0}
     assert len(found.readings(3)) == 301 and len(found.to_json()["by_document"]) == 100
     assert found.least_first[0].number == 0 and found.least_first[-1].number == 3
 
@@ -273,9 +295,12 @@ def test_sets_of_bytes_are_sets(first: list[tuple[int, int]], second: list[tuple
     assert spots(rest) == spots(one) - spots(other) and rest == merged(rest)
 
 
-@given(RANGES, RANGES, RANGES)
+@given(RANGES, RANGES, RANGES, RANGES)
 def test_the_parts_of_a_document_are_all_of_it_and_say_what_tells_most(
-    sent: list[tuple[int, int]], shown: list[tuple[int, int]], given_: list[tuple[int, int]]
+    sent: list[tuple[int, int]],
+    shown: list[tuple[int, int]],
+    failed: list[tuple[int, int]],
+    given_: list[tuple[int, int]],
 ) -> None:
     def ranges(spans: list[tuple[int, int]]) -> list[list[int]]:
         return [[0, start, end] for start, end in spans if start <= end]
@@ -285,12 +310,17 @@ def test_the_parts_of_a_document_are_all_of_it_and_say_what_tells_most(
         call(*ranges(sent)),
         cells({"whole": [], "parts": ranges(given_)}, {"how": "located", "ranges": ranges(shown)}),
         ROOT,
+        call(*ranges(failed)),
+        ("attempt", {}),
         table=table(40),
     )
+    *above, refused, attempt = view.spans
+    attempt = attempt._replace(status="error", parent_id=refused.span_id)
+    view.spans = (*above, refused._replace(status="error"), attempt)
     found = coverage(view)
     (document,) = found.documents
     told = {spot: part.how for part in document.parts() for spot in range(part.start, part.end)}
-    sets = (spots(sent), spots(shown), spots(given_))
+    sets = (spots(sent), spots(shown), spots(failed), spots(given_))
     for spot in range(40):
         assert told[spot] == next(
             (how for how, held in zip(HOWS, sets, strict=True) if spot in held), "never"

@@ -138,6 +138,22 @@ def test_nearly_all_of_the_corpus_is_not_said_to_be_all_of_it(home: Home) -> Non
     assert the("unread", load_run(home, RUN)).words.endswith("Models saw 99.99 % of the corpus.")
 
 
+def test_documents_that_went_only_to_calls_that_failed_are_to_be_checked(home: Home) -> None:
+    table = json.dumps({"documents": [{"name": "a.txt", "bytes": 9}, {"name": "b.txt", "bytes": 9}]})
+    top = start("1", kind="run", a={sc.DEPTH: 0, sc.CORPUS + ".sha256": sha256_text(table)})
+    made = [as_json({"how": "reference", "ranges": [[number, 0, 9]]}) for number in (0, 1)]
+    calls = [start("2", "1", a={sc.SOURCE_RANGES: made[0]}), end("2")]
+    calls += [start("3", "1", a={sc.SOURCE_RANGES: made[1]}), start("4", "3", kind="attempt")]
+    calls += [end("4", status="error"), end("3", status="error")]
+    write_spool(home, [header(), top, body(table), *calls, end("1"), fin()])
+    found = the("unanswered", load_run(home, RUN))
+    assert (found.severity, found.count) == ("check", 1)
+    assert found.words == (
+        "Documents sent only to sub-calls that failed: 1 of 2 (b.txt): no answer rests on them. "
+        "Models saw 50 % of the corpus."
+    )
+
+
 def test_child_runs_are_counted_where_they_are_suspects(home: Home) -> None:
     def cells(recorder: Recorder, run: RunSpan) -> None:
         made = cell(recorder, run, 0)

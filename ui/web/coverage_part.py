@@ -20,7 +20,13 @@ from ui.web.run_record import Record, Select
 from ui.web.span_paths import title
 from ui.web.strips_view import WORDS
 
-_COLOURS: Final[dict[str, Colour]] = {"sent": "blue", "shown": "blue", "given": "gray", "never": "orange"}
+_COLOURS: Final[dict[str, Colour]] = {
+    "sent": "blue",
+    "shown": "blue",
+    "unanswered": "red",
+    "given": "gray",
+    "never": "orange",
+}
 _PARTS: Final = {"Bytes": 170, "Place": 110, "Size": 80, "Fate": 150}
 _PARTS_HEIGHT: Final = 270  # pixels
 _FEW: Final = 7  # parts that stand there without scrolling

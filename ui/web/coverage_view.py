@@ -1,7 +1,7 @@
 """The view `coverage` of a run: which parts of each document it read, and the spans that read them.
 
-In the address: `docs` (all, unsent, untouched), `name` (words in the name), `document` (a number), and `from`
-and `to`, the bytes of a part of it.
+In the address: `docs` (all, unsent, unanswered, untouched), `name` (words in the name), `document` (a
+number), and `from` and `to`, the bytes of a part of it. "Sent, never answered" shows only where it happened.
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ _DOCS: Final = "docs"  # in the address
 _NAME: Final = "name"
 _WHICH: Final = "coverage-which"
 _ALL: Final = "all"
-_COLUMNS: Final = ("Sent", "Shown", "Given", "Never")
+_FATES: Final = {  # column, and words above the strips
+    "sent": ("Sent", "Sent to sub-calls"),
+    "shown": ("Shown", "Only shown to the root"),
+    "unanswered": ("Failed", "Sent, never answered"),
+    "given": ("Given", "Only given to code"),
+    "never": ("Never", "Never touched"),
+}
+_UNANSWERED: Final = " What went only to calls that failed was never answered: it does not count as read."
 _SLOW: Final = 20_000  # documents or spans: working it out takes a moment
 
 
@@ -59,20 +66,23 @@ def show(record: Record, select: Select) -> None:
 
 
 def _figures(found: Coverage) -> None:
-    """What became of the corpus: four shares that add up to all of it, and how many documents were missed."""
+    """What became of the corpus: shares that add up to all of it, and how many documents were missed."""
     least = "at least " if found.lower_bound else ""
     with st.container(horizontal=True, gap="medium", key="coverage-facts"):
         fact("Read by a model", f"{least}{percent(found.read_share)}")
-        for label, how in zip(_LABELS, ("sent", "shown", "given", "never"), strict=True):
+        for how in _fates(found):
             share = found.sizes[how] / found.bytes if found.bytes else None
-            fact(label, f"{percent(share)} ({size(found.sizes[how])})")
+            fact(_FATES[how][1], f"{percent(share)} ({size(found.sizes[how])})")
         fact("Documents", f"{len(found.documents):,}")
     st.caption(
         "Each byte counts once, with what tells most about it: sent before shown before given to code."
+        + (_UNANSWERED if found.sizes["unanswered"] else "")
     )
 
 
-_LABELS: Final = ("Sent to sub-calls", "Only shown to the root", "Only given to code", "Never touched")
+def _fates(found: Coverage) -> list[str]:
+    """What parts of this corpus may have met with."""
+    return [how for how in _FATES if how != "unanswered" or found.sizes[how]]
 
 
 # -- the list
@@ -82,9 +92,12 @@ def _documents(found: Coverage, chosen: DocumentCoverage | None, run_id: str) ->
     which: Mapping[str, Sequence[DocumentCoverage]] = {
         _ALL: found.least_first,
         "unsent": found.never_sent,
+        **({"unanswered": found.never_answered} if found.never_answered else {}),
         "untouched": found.never_touched,
     }
-    titles = {_ALL: "All", "unsent": "Never sent", "untouched": "Never touched"}
+    titles = {
+        _ALL: "All", "unsent": "Never sent", "unanswered": "Never answered", "untouched": "Never touched",
+    }  # fmt: skip
     st.session_state[_WHICH] = _asked(which)  # the address leads, also after a step back
     with st.container(horizontal=True, vertical_alignment="top"):
         st.segmented_control(
@@ -109,9 +122,10 @@ def _documents(found: Coverage, chosen: DocumentCoverage | None, run_id: str) ->
 
 
 def _strips(found: Coverage, shown: Sequence[DocumentCoverage], chosen: DocumentCoverage | None) -> None:
+    fates = _fates(found)
     strips_view(
-        [_strip(document) for document in shown],
-        _COLUMNS,
+        [_strip(document, fates) for document in shown],
+        [_FATES[how][0] for how in fates],
         key="coverage-strips",
         label="Documents and what became of their parts",
         chosen=None if chosen is None else str(chosen.number),
@@ -120,14 +134,11 @@ def _strips(found: Coverage, shown: Sequence[DocumentCoverage], chosen: Document
     )
 
 
-def _strip(document: DocumentCoverage) -> Strip:
+def _strip(document: DocumentCoverage, fates: Sequence[str]) -> Strip:
     parts = document.parts()
-    sizes = {how: sum(part.end - part.start for part in parts if part.how == how) for how in _HOWS}
-    shares = [percent(sizes[how] / document.bytes if document.bytes else None) for how in _HOWS]
+    sizes = {how: sum(part.end - part.start for part in parts if part.how == how) for how in fates}
+    shares = [percent(sizes[how] / document.bytes if document.bytes else None) for how in fates]
     return Strip(str(document.number), document.name, parts, shares)
-
-
-_HOWS: Final = ("sent", "shown", "given", "never")
 
 
 # -- the address

@@ -30,7 +30,7 @@ _NOTHING: Final = (
 )
 _SPANS: Final = 5  # of one finding that are linked by name
 _SUSPECTS: Final = 50
-_COVERAGE: Final = ("never_sent", "unread")
+_COVERAGE: Final = ("never_sent", "unanswered", "unread")
 
 
 def found_in(record: Record) -> tuple[Finding, ...]:

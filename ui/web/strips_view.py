@@ -20,6 +20,7 @@ MOST: Final = 240  # parts of a strip; a document with more is drawn in so many 
 WORDS: Final[Mapping[str, str]] = {
     "sent": "sent to a sub-call",
     "shown": "shown to the root",
+    "unanswered": "sent, never answered",
     "given": "given to code",
     "never": "never touched",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from streamlit.testing.v1 import AppTest
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.telemetry import as_json
+from sample_data.generators.examples import BROKEN
+from tests.support.command import ROOT
 from tests.support.pages import (
     HOSTILE,
     ask_page,
@@ -28,13 +31,13 @@ from tests.support.pages import (
 from tests.support.patchy_run import PATCHY, patchy_run
 from tests.support.recorded_runs import WIDE, recording
 from tests.support.run_pages import facts, looked_at
-from traces.coverage import Part, coverage
+from traces.coverage import HOWS, Part, coverage
 from traces.home import Home
 from traces.reading import load_run
 from ui.figures import size
 from ui.web.strips_view import MOST, coarse
 
-RANK = {"sent": 0, "shown": 1, "given": 2, "never": 3}
+RANK = {how: place for place, how in enumerate((*HOWS, "never"))}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +83,16 @@ def test_the_figures_are_those_of_the_record(home: Home) -> None:
     assert shown["Read by a model"] == f"{found.read_share:.0%}".replace("%", " %")
     assert shown["Documents"] == f"{len(found.documents)}"
     assert shown["Sent to sub-calls"].endswith(f"({size(found.sizes['sent'])})")
+
+
+def test_what_went_only_to_calls_that_failed_is_told_apart_from_what_was_read(home: Home) -> None:
+    shutil.copy(ROOT / "sample_data" / "examples" / f"{BROKEN}.jsonl", home.spool)
+    page = coverage_page(BROKEN, docs="unanswered")
+    shown = facts(page)
+    assert shown["Read by a model"] == ">99 %" and shown["Sent, never answered"].startswith("<1 %")
+    assert len(strips(page)) == 2 and all(row["cells"][0] == "0 %" for row in strips(page))
+    assert {part[2] for row in strips(page) for part in row["parts"]} <= {"unanswered", "shown"}
+    assert "Sent, never answered" not in facts(coverage_page())
 
 
 def test_documents_stand_least_read_first_a_page_at_a_time(home: Home) -> None:
