@@ -6,10 +6,10 @@ What the record says is untrusted; the passages are read from the corpus if it i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
@@ -20,6 +20,8 @@ from ui.figures import counted
 
 Load = Callable[[Path, str], Corpus]  # folder of all corpora, id of one; raises CorpusError
 SHOWN_BYTES: Final = 4_000  # of one passage that are read
+_GAP_BYTES: Final = 200  # of white space between two passages that are one for people
+_TO: Final = " to "  # between the first and the last page of passages that are one
 _HOW: Final = {
     "reference": "The prompt holds these passages of the corpus, word for word.",
     "located": "The prompt holds these passages of the corpus, word for word; a search found them.",
@@ -31,8 +33,11 @@ _OLD: Final = "the code built this prompt from texts of its own"  # the only rea
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One range. `number` is that of the document in the corpus of the sources. `also` is None where other
-    places were not counted; `text` is "" when `problem` says why, and then it cannot be opened either."""
+    """A range, or several of one document that touch, overlap, or have only white space between them.
+
+    `number` is that of the document in the corpus of the sources. `also` is None where other places were not
+    counted, as for several ranges; `text` is "" when `problem` says why, and then it cannot be opened either.
+    """
 
     number: int
     document: str
@@ -69,23 +74,19 @@ def sources_of(
     how = value.get("how") if isinstance(value, Mapping) else None
     if not isinstance(how, str):
         return None
-    ranges = _list(value, "ranges")
-    usable = [n for n, item in enumerate(ranges) if _is_range(item)]
-    words = [_HOW.get(how, how), *_remarks(value, how, len(ranges) - len(usable))]
+    usable = _usable(value)
+    unusable = len(_list(value, "ranges")) - len(usable)
+    words = [_HOW.get(how, how), *_remarks(value, how, unusable)]
     run = _run_of(view, span)
     digest = None if run is None else run.attributes.get(sc.CORPUS + ".sha256")
     rows = document_rows(view.payload(digest) if isinstance(digest, str) else None)
     corpus_id = None if run is None else run.attributes.get(sc.CORPUS_ID)
     reader = _Reader(corpora, corpus_id if usable else None, load)
-    places, also = _list(value, "places"), _list(value, "also")
     passages = []
-    for number in usable:
-        document, start, end = ranges[number]
+    for document, start, end, place, also in _joined(usable, reader):
         name = str(rows[document]["document"]) if document < len(rows) else f"document {document}"
-        place = places[number] if number < len(places) and isinstance(places[number], str) else None
-        others = also[number] if number < len(also) and type(also[number]) is int else None
         text, problem = reader.read(document, start, end)
-        passages.append(Passage(document, name, place, start, end, others, text, problem))
+        passages.append(Passage(document, name, place, start, end, also, text, problem))
     return Sources(words, passages, corpus_id if isinstance(corpus_id, str) else None)
 
 
@@ -115,6 +116,58 @@ def document_rows(corpus: object) -> list[dict[str, object]]:
         return []
 
 
+class _Piece(NamedTuple):
+    """A range of the record with what it says of it."""
+
+    document: int
+    start: int
+    end: int
+    place: str | None
+    also: int | None
+
+
+def _usable(value: Mapping[str, Any]) -> list[_Piece]:
+    places, also = _list(value, "places"), _list(value, "also")
+    return [
+        _Piece(
+            item[0],
+            item[1],
+            item[2],
+            places[n] if n < len(places) and isinstance(places[n], str) else None,
+            also[n] if n < len(also) and type(also[n]) is int else None,
+        )
+        for n, item in enumerate(_list(value, "ranges"))
+        if _is_range(item)
+    ]
+
+
+def _joined(pieces: Iterable[_Piece], reader: _Reader) -> Iterator[_Piece]:
+    """Neighbours as one, in the order of the text; documents in the order in which they come first."""
+    by_document: dict[int, list[_Piece]] = {}
+    for piece in pieces:
+        by_document.setdefault(piece.document, []).append(piece)
+    for found in by_document.values():
+        one, *others = sorted(found, key=lambda piece: piece[1:3])
+        for piece in others:
+            if reader.joins(piece.document, one.end, piece.start, max(one.end, piece.end)):
+                one = _both(one, piece)
+            else:
+                yield one
+                one = piece
+        yield one
+
+
+def _both(one: _Piece, other: _Piece) -> _Piece:
+    """Two neighbours as one, the first to begin given first."""
+    start, end = one.start, max(one.end, other.end)
+    places = list(dict.fromkeys(piece.place for piece in (one, other) if piece.place is not None))
+    first = places[0].split(_TO)[0] if places else ""
+    last = places[-1].split(_TO)[-1] if places else ""
+    place = (first if first == last else first + _TO + last) if places else None
+    whole = next((piece for piece in (one, other) if (piece.start, piece.end) == (start, end)), None)
+    return _Piece(one.document, start, end, place, None if whole is None else whole.also)
+
+
 class _Reader:
     """Reads passages of one corpus, or says why it cannot."""
 
@@ -128,6 +181,20 @@ class _Reader:
                 self._problem = "the record does not say which corpus this was"
         except CorpusError:
             self._problem = "the corpus of this run is not here (any more)"
+
+    def joins(self, document: int, end: int, start: int, last: int) -> bool:
+        """Whether what begins at `start` goes on with what ends at `end`. `last` is where both end: what is
+        behind the end of the document joins nothing, as it would spoil what can be read.
+        """
+        if self._corpus is None:
+            return start <= end
+        documents = self._corpus.documents
+        if document >= len(documents) or last > documents[document].bytes or start - end > _GAP_BYTES:
+            return False
+        try:
+            return start <= end or not self._corpus.raw(document, end, start).strip()
+        except CorpusError:
+            return False
 
     def read(self, document: int, start: int, end: int) -> tuple[str, str | None]:
         """The beginning of a passage, and None or why there is no text."""

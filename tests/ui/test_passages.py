@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 from rlm_core import RLM, FunctionLMHandler
@@ -79,6 +80,48 @@ def test_a_long_passage_is_cut_and_its_place_is_said(home: Home) -> None:
     (passage,) = found.passages
     assert (passage.place, passage.also, passage.cut) == ("page 2", 3, True)
     assert set(passage.text) == {"é"} and len(passage.text) == SHOWN_BYTES // 2 - 1
+
+
+def test_pieces_of_one_document_that_belong_together_are_one_passage(home: Home) -> None:
+    text = "One two. \n\n Three four. Five six. Seven eight. Nine ten."
+    at = {word: text.index(word) for word in ("Three", "Five", "Seven", "Nine")}
+    ranges = [
+        [0, at["Nine"], len(text)],
+        [0, at["Three"], at["Five"]],  # only white space before it
+        [0, 0, 8],
+        [0, at["Five"] - 6, at["Seven"] - 1],  # overlaps
+        [0, at["Seven"] + 1, at["Seven"] + 4],  # a letter is missing
+        [0, at["Nine"] + 1, 10**9],  # behind the end: it must not spoil its neighbour
+    ]
+    places = ["page 4", "page 2", "page 1", "page 2", "page 3", None]
+    value = {"how": "located", "ranges": ranges, "places": places, "also": [1, 2, 3, 4, 5, 6]}
+    found = understood(home, value, text)
+    assert found is not None
+    told = [(one.start, one.end, one.place, one.also) for one in found.passages]
+    assert told == [
+        (0, at["Seven"] - 1, "page 1 to page 2", None),
+        (at["Seven"] + 1, at["Seven"] + 4, "page 3", 5),
+        (at["Nine"], len(text), "page 4", 1),
+        (at["Nine"] + 1, 10**9, None, 6),
+    ]
+    assert found.passages[0].text == text[: at["Seven"] - 1]
+    view = load_run(home, RUN)
+    call = next(span for span in view.spans if span.kind == "sub_call")
+    assert span_detail(view, call)["source_ranges"]["ranges"] == ranges  # the record stays as it is
+
+
+def test_the_same_piece_twice_is_one_passage_and_without_the_corpus_only_what_touches_is_joined(
+    home: Home,
+) -> None:
+    value = {"how": "located", "ranges": [[0, 4, 9], [0, 4, 9], [0, 9, 12], [0, 13, 15]]}
+    found = understood(home, value, "One two s    three")
+    assert found is not None
+    assert [(one.start, one.end) for one in found.passages] == [(4, 15)]
+    shutil.rmtree(home.corpora)
+    view = load_run(home, RUN)
+    call = next(span for span in view.spans if span.kind == "sub_call")
+    gone = sources_of(view, call, value, home.corpora)
+    assert gone is not None and [(one.start, one.end) for one in gone.passages] == [(4, 12), (13, 15)]
 
 
 def test_values_that_make_no_sense(home: Home) -> None:

@@ -32,6 +32,7 @@ _MORE: Final = 10
 MOST: Final = 205  # calls on one page; all of them are in the run's tree
 _PASSAGES: Final = 3  # of one call
 _TEXT_CHARS: Final = 320  # of a passage or response
+_BEFORE_CHARS: Final = 80  # of them before the value that is shared
 _SHOWN: Final = "passages"  # in the address: how many calls are shown
 CANDIDATES: Final = (
     "These are candidates, found by the names of variables and by shared words: no proof that the answer "
@@ -159,7 +160,7 @@ def _shown(home: Home, view: RunView, support: Support, response: str) -> Shown:
     except (ValueError, RecursionError):
         value = None
     sources = sources_of(view, support.span, value, home.corpora, load)
-    passages = _telling_first(sources.passages, support) if sources is not None else []
+    passages = sources.passages if sources is not None else []
     remarks = sources.words if sources is not None else ["It is not recorded where its text came from."]
     if passages:
         remarks = remarks[1:]  # that they stand there word for word is what a passage is
@@ -167,22 +168,29 @@ def _shown(home: Home, view: RunView, support: Support, response: str) -> Shown:
             more = counted(len(passages) - _PASSAGES, "more passage")
             remarks = [*remarks, f"{more}: open the sub-call."]
     cited = Cited(
-        title(support.span), support.span.span_id, why(support), response, passages[:_PASSAGES], remarks
+        title(support.span),
+        support.span.span_id,
+        why(support),
+        response,
+        _telling(passages, support),
+        remarks,
     )
     return Shown(support, cited, sources.corpus_id if sources is not None else None)
 
 
-def _telling_first(passages: Sequence[Passage], support: Support) -> list[Passage]:
-    """Passages that say what the response shares with the answer before those that do not, then those with
-    what it shares with the question: a prompt often holds the head of a document beside the place that
-    matters."""
+def _telling(passages: Sequence[Passage], support: Support) -> list[Passage]:
+    """The passages that are shown. Those that say what the response shares with the answer go before those
+    that do not, then those with what it shares with the question: a prompt often holds the head of a document
+    beside the place that matters. Of one document they stand in the order of its text."""
     wanted = [values_of(" ".join(texts)).keys() for texts in (support.answer, support.question)]
 
     def rank(one: Passage) -> tuple[int, ...]:
         values = values_of(one.text).keys()
         return tuple(-len(values & some) for some in wanted)
 
-    return sorted(passages, key=rank)
+    chosen = sorted(passages, key=rank)[:_PASSAGES]
+    documents = list(dict.fromkeys(one.number for one in chosen))
+    return sorted(chosen, key=lambda one: (documents.index(one.number), one.start))
 
 
 def why(support: Support) -> str:
@@ -232,12 +240,17 @@ def _passage(shown: Shown, number: str, passage: Passage) -> None:
             st.page_link(
                 page, label=f"Open passage {number}", icon=":material/find_in_page:", query_params=query
             )
-    _quote("Passage", passage.text or f"({passage.problem})")
+    support = shown.support
+    _quote("Passage", passage.text or f"({passage.problem})", (*support.answer, *support.question))
 
 
-def _quote(label: str, text: str) -> None:
-    """The beginning of a text under a small label of ours."""
-    begin = text.strip()
+def _quote(label: str, text: str, about: Sequence[str] = ()) -> None:
+    """Of a text its beginning, or the piece with the first value of `about` in it, under a label of ours."""
+    whole = text.strip()
+    found = (whole.find(value) for value in about)
+    at = next((place for place in found if place >= 0), 0)
+    first = max(0, at - _BEFORE_CHARS) if at > _TEXT_CHARS - _BEFORE_CHARS else 0
+    last = first + _TEXT_CHARS
     with st.container(gap=None):
         st.caption(label)
-        plain.code(begin if len(begin) <= _TEXT_CHARS else f"{begin[:_TEXT_CHARS]}…")
+        plain.code(("…" if first else "") + whole[first:last] + ("…" if last < len(whole) else ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ from ui.web.run_record import open_record
 
 LETTERS = {f"letter {n}.txt": f"Letter {n}. The fee is EUR {n}000. Goodbye.\n" for n in range(12)}
 FEE = "The fee is EUR 7000"
+
+
+FEE_AT_END = "The fee is EUR 9000."
 
 
 @pytest.fixture(autouse=True)
@@ -101,13 +105,31 @@ def test_the_likeliest_call_comes_first_and_its_passage_opens_in_its_document(
     assert f"run={WIDE}&span=" in links(page)["Open call 1"]
 
 
-def test_the_passage_that_names_what_was_asked_stands_before_heads(home: Home, letters: Corpus) -> None:
+def test_the_passage_that_names_what_was_asked_is_among_those_shown_in_the_order_of_the_text(
+    home: Home, letters: Corpus
+) -> None:
     start = LETTERS["letter 0.txt"].index("The fee")
-    ranges = [[0, 0, 6], [0, 0, 8], [0, 0, 9], [0, start, start + 19]]
-    sources = {"how": "located", "ranges": ranges, "places": [None] * 4}
+    ranges = [[0, start, start + 19], [1, 0, 2], [0, 0, 2], [1, 3, 5], [0, 3, 5]]
+    sources = {"how": "located", "ranges": ranges[::-1], "places": [None] * 5}
     ask(home, letters.corpus_id, answer="not found", calls=1, sources=sources, reply="the fee: {}000")
-    opened_at = links(opened())["Open passage 1.1"]
-    assert opened_at.endswith(f"document=0&from={start}&to={start + 19}")
+    opened_at = [address for label, address in links(opened()).items() if label.startswith("Open passage")]
+    for address, (first, last) in zip(opened_at, [(0, 2), (3, 5), (start, start + 19)], strict=True):
+        assert address.endswith(f"document=0&from={first}&to={last}")
+
+
+def test_pieces_that_lie_side_by_side_are_one_passage_that_shows_what_is_shared(
+    home: Home, letters: Corpus
+) -> None:
+    text = "A line of the letter.\n" * 40 + FEE_AT_END
+    corpus = Corpus.from_texts({"long.txt": text}, home.corpora)
+    ends = [0, 200, 400, 600, 800, len(text)]
+    ranges = [[0, start, end] for start, end in pairwise(ends)]
+    ask(home, corpus.corpus_id, calls=1, answer="EUR 9000", reply="EUR 9000",
+        sources={"how": "located", "ranges": ranges[::-1]})  # fmt: skip
+    page = opened()
+    (address,) = [address for label, address in links(page).items() if label.startswith("Open passage")]
+    assert address.endswith(f"document=0&from=0&to={len(text)}")
+    assert any(code.value.startswith("…") and code.value.endswith(FEE_AT_END) for code in page.code)
 
 
 def test_more_calls_are_counted_and_shown_on_request_and_the_address_keeps_them(
