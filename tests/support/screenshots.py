@@ -361,6 +361,12 @@ def run_coverage_part(page: Page, url: str, home: Home) -> None:
 
 
 @shot
+def run_coverage_unanswered(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/run?run={BROKEN}&view=coverage&docs=unanswered&document=1")
+    page.get_by_role("table", name="Parts of the document").wait_for()
+
+
+@shot
 def run_none(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/run")
     expect(page.get_by_text("Problem")).to_be_visible()

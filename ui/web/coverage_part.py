@@ -151,8 +151,11 @@ def _readings(
     if not read:
         st.text(f"Nothing on record read {what}.")
         return
-    spans = counted(len({one.span_id for one in read}), "span")
-    st.caption(f"{spans} read {what}; where a span read several passages it has several rows")
+    readers = {one.span_id for one in read if one.how != "unanswered"}
+    failed = len({one.span_id for one in read} - readers)
+    unanswered = f", {counted(failed, 'call')} that got it failed" if failed else ""
+    spans = counted(len(readers), "span")
+    st.caption(f"{spans} read {what}{unanswered}; a span with several passages has several rows")
     first = next((place for place, one in enumerate(read) if one.how == "sent"), 0)
 
     def rows(shown: Sequence[Reading]) -> list[dict[str, Any]]:

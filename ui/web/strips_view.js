@@ -29,9 +29,9 @@ function draw(view, data) {
   const widths = table.appendChild(node("colgroup"));
   widths.appendChild(node("col")).style.width = "30%";
   widths.appendChild(node("col"));
-  data.columns.forEach(() => (widths.appendChild(node("col")).style.width = "66px"));
+  data.columns.forEach(() => (widths.appendChild(node("col")).style.width = "60px"));
   const head = table.appendChild(node("thead")).appendChild(node("tr"));
-  for (const name of ["Document", "From its first byte to its last", ...data.columns]) {
+  for (const name of ["Document", "First byte to last", ...data.columns]) {
     const cell = head.appendChild(node("th", data.columns.includes(name) ? "right" : "", name));
     cell.scope = "col";
   }

@@ -92,6 +92,9 @@ def test_what_went_only_to_calls_that_failed_is_told_apart_from_what_was_read(ho
     assert shown["Read by a model"] == ">99 %" and shown["Sent, never answered"].startswith("<1 %")
     assert len(strips(page)) == 2 and all(row["cells"][0] == "0 %" for row in strips(page))
     assert {part[2] for row in strips(page) for part in row["parts"]} <= {"unanswered", "shown"}
+    number = next(row["key"] for row in strips(page) if row["cells"][2] == "100 %")
+    captions = [caption.value for caption in coverage_page(BROKEN, document=number).caption]
+    assert any("read this document, 1 call that got it failed; " in caption for caption in captions)
     assert "Sent, never answered" not in facts(coverage_page())
 
 
