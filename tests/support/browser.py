@@ -146,6 +146,7 @@ def choose_source(page: Page, name: str) -> None:
 def fill(page: Page, label: str, text: str) -> None:
     """Type into a field and leave it."""
     field = page.get_by_label(label, exact=True)
+    expect(field).to_have_count(1)  # while a page is drawn anew an old field may stand beside its successor
     field.fill(text)
     field.blur()
     settle(page)

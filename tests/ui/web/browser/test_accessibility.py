@@ -7,7 +7,7 @@ States are those of `tests.support.screenshots`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -132,6 +132,15 @@ def walk(page: Page, wanted: str) -> None:
     raise AssertionError(f"no {wanted} among {passed}")
 
 
+def press_until(page: Page, key: str, there: Callable[[], bool]) -> None:
+    """Press a key until something is so; not for ever."""
+    for _ in range(STOPS):
+        if there():
+            return
+        page.keyboard.press(key)
+    raise AssertionError(f"{STOPS} times {key} do not lead there; the focus is at {page.evaluate(FOCUSED)}")
+
+
 def test_by_keyboard_from_the_runs_to_the_verdict_on_a_sub_call(
     page: Page, visit: ui.Visit, home: Home
 ) -> None:
@@ -145,15 +154,14 @@ def test_by_keyboard_from_the_runs_to_the_verdict_on_a_sub_call(
     walk(page, "tree: ")
     page.keyboard.press("End")
     at = page.locator(".row.active")
-    while "x llm_query" not in at.inner_text():
-        page.keyboard.press("ArrowUp")
+    press_until(page, "ArrowUp", lambda: "x llm_query" in at.inner_text())
     for key in ("ArrowRight", "ArrowDown", "Enter"):
         page.keyboard.press(key)
     title = page.locator(".st-key-span-title")
     expect(title).to_have_text(re.compile(r"llm_query \d+"))
+    ui.settle(page)  # the tabs of the span before are gone, and the focus with them
     walk(page, "tab: ")
-    while not page.evaluate(FOCUSED).endswith("Prompt"):
-        page.keyboard.press("ArrowRight")
+    press_until(page, "ArrowRight", lambda: page.evaluate(FOCUSED).endswith("Prompt"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("tabpanel").get_by_text("Which one label fits this text best?")).to_be_visible()
 
