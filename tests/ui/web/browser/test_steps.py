@@ -24,6 +24,7 @@ def shown(page: Page, words: str) -> None:
     ui.settle(page)
 
 
+@pytest.mark.full
 def test_a_run_is_walked_with_keys(page: Page, visit: ui.Visit, home: Home) -> None:
     page.goto(f"{visit.url}/run?run={nested_run(home)}&view=steps")
     shown(page, "Step 1: iteration 0, cell 0")
