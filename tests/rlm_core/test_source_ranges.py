@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -12,200 +11,29 @@ from weakref import WeakSet
 
 import pytest
 
-from rlm_core import RLM, FunctionLMHandler, Limits, Request, source_ranges
+from rlm_core import RLM, FunctionLMHandler, Request, source_ranges
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.corpus_search import CorpusSearch
 from tests.support.scripted import Script, cell, run
+from tests.support.source_runs import (
+    CONTACT,
+    DOCUMENTS,
+    DREDGING,
+    GUESTS,
+    LETTERS,
+    QUAY,
+    REPORT,
+    SETUP,
+    SHIPS,
+    Recorded,
+    passages,
+    sources,
+)
 from traces.home import Home
 from traces.reading import SpoolRun, load_run
 from traces.recording import open_recording
 from traces.upkeep import rebuild
-
-REPORT = """Annual report of the harbour authority
-The northern quay handled 4,812 containers in March, more than in any month before.
-\tRepairs of the second crane were finished late, in the third week of April.
-
-Ships from Bergen waited eleven hours on average; ships from Porto waited nine.
-    The dredging contract was extended by two years without a new tender.
-Contact: Ines Duarte, harbour master, building seven, second floor.
-"""
-LETTERS = """Überraschend viele Gäste fragten nach dem großen Leuchtturm an der Nordküste.
-O cão do faroleiro não gosta de dias com nevoeiro, diz a família inteira.
-Наш корабль пришёл в гавань поздно ночью, когда все уже спали крепко.
-"""
-TABLE = "".join(
-    f"{name},{city},{amount}\n"
-    for name, city, amount in [
-        ("name of the customer", "city", "amount"),
-        ("Aurélie Montgolfier", "Lyon-Villeurbanne", "1200.50"),
-        ("Bartholomew Oyelaran", "Port Harcourt", "87.00"),
-        ("Ekaterina Wolkowska", "Nizhny Novgorod", "430.75"),
-    ]
-)
-RECORDS = json.dumps(
-    {
-        "title": "Minutes of the board meeting",
-        "body": 'They said "no" twice.\nThe motion about the lighthouse failed.',
-    }
-)
-DOCUMENTS = {"report.txt": REPORT, "letters.txt": LETTERS, "table.csv": TABLE, "records.json": RECORDS}
-SETUP = """
-import base64, csv, io, json, re, string, textwrap
-report, letters, table = context["report.txt"], context["letters.txt"], context["table.csv"]
-lines = report.splitlines()
-line = lines[1]
-"""
-HEAD, QUAY, CRANE, _, SHIPS, DREDGING, CONTACT = REPORT.splitlines()
-GUESTS, DOG, SHIP = LETTERS.splitlines()
-
-
-@dataclass(frozen=True)
-class Idiom:
-    """What a cell asks with, and the passages of the corpus that stand in it, in order."""
-
-    name: str
-    prompt: str
-    passages: list[str]
-    how: str = "located"
-    snippet: str = "''"
-
-
-IDIOMS = [
-    Idiom("plain slice", "report[39:122]", [QUAY], "reference"),
-    Idiom("slice of a slice", "report[10:][29:][:83]", [QUAY], "reference"),
-    Idiom("f-string", "f'<<{line}>>?'", [QUAY]),
-    Idiom("percent", "'Look: %s!' % line", [QUAY]),
-    Idiom("str.format", "'Look: {}! {x}'.format(lines[4], x=lines[6])", [SHIPS, CONTACT]),
-    Idiom("join", "' / '.join(lines)", [HEAD, QUAY, CRANE, SHIPS, DREDGING, CONTACT]),
-    Idiom("join back", "'<<' + '\\n'.join(lines[1:5]) + '>>'", ["\n".join((QUAY, CRANE, "", SHIPS))]),
-    Idiom("concatenation", "'A ' + line + ' B ' + lines[4]", [QUAY, SHIPS]),
-    Idiom(
-        "re.findall",
-        "'|'.join(re.findall(r'hours[^;]*|ships from [^.]*', report))",
-        ["hours on average", "ships from Porto waited nine"],
-    ),
-    Idiom(
-        "re.sub",
-        "re.sub(r'[\\d,]+ cont', 'MANY cont', line)",
-        ["The northern quay handled ", " containers in March, more than in any month before."],
-    ),
-    Idiom("re.split", "'#'.join(re.split(r'; ', lines[4]))", SHIPS.split("; ")),
-    Idiom("json.dumps", "json.dumps({'text': report})", [HEAD, QUAY, CRANE[1:], SHIPS, DREDGING, CONTACT]),
-    Idiom("json.dumps of non-ASCII", "json.dumps(lines[1] + letters[:17])", [QUAY, GUESTS[1:17]]),
-    Idiom(
-        "json.loads",
-        "json.loads(context['records.json'])['body']",
-        ["The motion about the lighthouse failed."],
-    ),
-    Idiom(
-        "textwrap.fill",
-        "textwrap.fill(line, 45)",
-        ["The northern quay handled 4,812 containers in", "March, more than in any month before."],
-    ),
-    Idiom("textwrap.dedent", "textwrap.dedent(lines[5])", [DREDGING.strip()]),
-    Idiom("loop over lines", "'\\n'.join('- ' + s for s in lines if 'of' in s)", [HEAD + "\n", CRANE]),
-    Idiom("words", "' '.join(line.split())", [QUAY]),
-    Idiom(
-        "csv row",
-        "' | '.join(list(csv.reader(io.StringIO(table)))[1])",
-        ["Aurélie Montgolfier", "Lyon-Villeurbanne"],
-    ),
-    Idiom("dict lookup", "{s.split(':')[0]: s for s in lines}['Contact'] + '?'", [CONTACT]),
-    Idiom("sorted set", "' * '.join(sorted(set(lines[4:])))", [DREDGING, CONTACT, SHIPS]),
-    Idiom("replace", "line.replace('March', 'May')", QUAY.split("rch")),
-    Idiom(
-        "translate",
-        "line.translate(str.maketrans('', '', '0123456789,'))",
-        ["The northern quay handled ", " containers in March", " more than in any month before."],
-    ),
-    Idiom("string.Template", "string.Template('<<$t>>').substitute(t=lines[6])", [CONTACT]),
-    Idiom(
-        "pandas cell",
-        "__import__('pandas').read_csv(io.StringIO(table)).iloc[1, 0]",
-        ["Bartholomew Oyelaran"],
-    ),
-    Idiom("repr of a list", "repr([line, lines[6]])", [QUAY, CONTACT]),
-    Idiom("bytes and back", "letters.encode().decode()", [LETTERS]),
-    Idiom("non-ASCII", "f'¿{letters.splitlines()[1]}? {letters.splitlines()[2]}'", [DOG, SHIP]),
-    Idiom("half a word", "'ü' + letters[2:60] + 'ö'", [LETTERS[2:60]]),
-    Idiom("place and built text", "f'Compare <<{line}>> with'", [QUAY, HEAD], snippet="report[:38]"),
-    Idiom("places only", "'Short: '", [HEAD, SHIPS], "reference", snippet="[report[:38], lines[4]]"),
-    Idiom("empty place", "'Short: '", [], "none", snippet="report[5:5]"),
-    Idiom("upper", "report.upper()", [], "none"),
-    Idiom("reversed", "line[::-1]", [], "none"),
-    Idiom("spaced", "' '.join(line)", [], "none"),
-    Idiom("number", "'How many? ' + str(int('4,812'.replace(',', '')))", [], "none"),
-    Idiom("base64", "base64.b64encode(report.encode()).decode()", [], "none"),
-    Idiom("too short", "'<' + line[:15] + '>'", [], "none"),
-    Idiom(
-        "a question of its own", "'What is the capital of the country in question, in one word?'", [], "none"
-    ),
-]
-
-
-@dataclass
-class Recorded:
-    """Runs with a record in a home folder."""
-
-    home: Home
-    run_id: str = "20260101T000000-0000000a"
-
-    def play(
-        self, *replies: Any, corpus: Any, sub: Any = lambda _: "ok", question: str = "what?", **limits: Any
-    ) -> Any:
-        """Run cells (or what a callable does before it gives one), the last of which ends the run.
-
-        Returns the recorded run.
-        """
-        script = Script([reply if callable(reply) else cell(reply) for reply in replies], sub)
-        with open_recording(self.home, self.run_id, {}) as recording:
-            options = {"recorder": recording.recorder, "run_id": self.run_id, "sandbox": "none"}
-            answer = run(script, corpus, question=question, limits=Limits(**limits), **options)
-        assert answer.stop_reason == "final" and recording.problems == 0, answer
-        return load_run(self.home, self.run_id)
-
-    def records(self, kind: str) -> list[dict[str, Any]]:
-        """The records of one kind in the spool, in order."""
-        lines = self.home.spool_file(self.run_id).read_text("utf-8").splitlines()
-        return [record for record in map(json.loads, lines) if record["kind"] == kind]
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> Recorded:
-    home = Home(tmp_path / "home")
-    home.create()
-    return Recorded(home)
-
-
-def sources(view: Any) -> list[dict[str, Any]]:
-    """The source ranges of all sub-calls, in order."""
-    calls = [span for span in view.spans if span.kind == "sub_call"]
-    return [json.loads(call.attributes[sc.SOURCE_RANGES]) for call in calls]
-
-
-def passages(view: Any, documents: Any) -> list[list[str]]:
-    """What the ranges of all sub-calls name, call by call: pieces of the very prompt, in its order."""
-    raw = [document.encode() for document in documents]
-    calls = [span for span in view.spans if span.kind == "sub_call"]
-    texts = []
-    for call, value in zip(calls, sources(view), strict=True):
-        texts.append([raw[number][start:end].decode() for number, start, end in value["ranges"]])
-        at, prompt = 0, view.payload(call.attributes[sc.PROMPT + ".sha256"])
-        for text in texts[-1]:
-            at = prompt.index(text, at) + len(text)
-    return texts
-
-
-def test_every_idiom_that_keeps_text_gives_its_exact_passages_and_no_other_does(recorded: Recorded) -> None:
-    cells = [f"r = llm_query({idiom.prompt}, {idiom.snippet})" for idiom in IDIOMS]
-    view = recorded.play(SETUP, *cells, "FINAL(1)", corpus=DOCUMENTS, max_iterations=len(cells) + 2)
-    found = dict(zip((idiom.name for idiom in IDIOMS), passages(view, DOCUMENTS.values()), strict=True))
-    assert found == {idiom.name: idiom.passages for idiom in IDIOMS}
-    assert [value["how"] for value in sources(view)] == [idiom.how for idiom in IDIOMS]
-    for value in sources(view):
-        assert value["places"] == [None] * len(value["ranges"]) and "why" not in value
-        assert value.get("also", []) == [0] * len(value["ranges"]) * (value["how"] == "located")
 
 
 def quotes(number: int = 0) -> str:
