@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from rlm_core.errors import InputError
-from rlm_core.normalise import normalise
 from traces import user_log
 from traces.home import Home
 
@@ -160,11 +159,6 @@ def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
     if len(kept) > MOST_TAGS:
         raise InputError(f"a run has at most {MOST_TAGS} tags, not {len(kept)}")
     return kept
-
-
-def same_answer(one: str | None, other: str | None) -> bool:
-    """Whether two answers are the same by the default rule: equal once normalised. None equals nothing."""
-    return one is not None and other is not None and normalise(one) == normalise(other)
 
 
 def _opinion(record: Mapping[str, Any]) -> Opinion | None:

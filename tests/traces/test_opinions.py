@@ -11,7 +11,7 @@ from rlm_core.errors import InputError
 from tests.traces.records import record_run
 from traces import user_log
 from traces.home import Home
-from traces.opinions import TEXT_CHARS, judge, opinions, same_answer, tag
+from traces.opinions import TEXT_CHARS, judge, opinions, tag
 from traces.upkeep import rebuild
 
 RUN, OTHER, SPAN = "20260102T030405-0000abcd", "20260102T030405-0000abce", "00000000000000aa"
@@ -110,8 +110,3 @@ def test_tags_that_cannot_be_kept_are_refused(home: Home, tags: list[str]) -> No
     with pytest.raises(InputError, match="tag"):
         tag(home, RUN, tags)
     assert not home.user_log.exists()
-
-
-def test_answers_are_the_same_once_normalised() -> None:
-    assert same_answer("Forty  one.", "forty one") and not same_answer("41", "42")
-    assert not same_answer(None, None) and not same_answer("", None) and same_answer("", " ")

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from tests.support.command import ROOT
 from tests.traces.records import record_run
 from traces.home import Home
-from traces.opinions import HOW, VERDICTS, same_answer
+from traces.opinions import HOW, VERDICTS
+from traces.same_answer import same_answer
 from ui.cli import cli
 from ui.web.diff_view import MOST_LINES
 

@@ -9,8 +9,9 @@ from typing import Final
 import streamlit as st
 
 from traces.home import Home
-from traces.opinions import NORMALISED, opinions, same_answer
+from traces.opinions import NORMALISED, opinions
 from traces.questions import asked
+from traces.same_answer import same_answer
 from traces.side_by_side import Side, differing
 from traces.summing import Spend
 from ui.figures import counted, duration, least, money
