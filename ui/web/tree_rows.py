@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from traces.reading import RunView
     from traces.suspects import Suspect
 
-__all__ = ["CHUNK", "ORDERS", "Row", "Shape", "Tone", "TreeRows", "tree_rows"]
+__all__ = ["CHUNK", "ORDERS", "Row", "Shape", "Tone", "TreeRows", "pieces", "tree_rows"]
 
 CHUNK: Final = 2_000  # rows that travel as one message; a change elsewhere does not send them again
 ORDERS: Final = ("order", "cost", "time", "suspicion")
@@ -67,7 +67,7 @@ class TreeRows:
     @cached_property
     def chunks(self) -> list[tuple[str, bytes]]:
         """The rows in pieces: name (a hash of the content) and JSON document, columns as lists."""
-        return [_chunk(self.rows[first : first + CHUNK]) for first in range(0, len(self.rows), CHUNK)]
+        return pieces(self.rows, Row.__slots__)
 
 
 def tree_rows(view: RunView, shape: Shape | None = None) -> TreeRows:
@@ -178,12 +178,14 @@ class _Cut:
         return item.span.kind not in (*CALLS, "attempt")
 
 
-def _chunk(rows: Sequence[Row]) -> tuple[str, bytes]:
-    columns = {name: list(_column(rows, name)) for name in Row.__slots__}
+def pieces(rows: Sequence[object], names: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Rows in pieces: the name of each (a hash of its content), and a JSON document with these attributes of
+    its rows as lists."""
+    return [_piece(rows[first : first + CHUNK], names) for first in range(0, len(rows), CHUNK)]
+
+
+def _piece(rows: Sequence[object], names: Sequence[str]) -> tuple[str, bytes]:
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
     body = json.dumps(columns, ensure_ascii=True, separators=(",", ":"))
     name = hashlib.sha256(body.encode("ascii")).hexdigest()[:16]
     return name, f'{{"name":"{name}","rows":{body}}}'.encode("ascii")
-
-
-def _column(rows: Sequence[Row], name: str) -> Iterator[object]:
-    return (getattr(row, name) for row in rows)

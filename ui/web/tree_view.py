@@ -6,7 +6,7 @@ run only the pieces that changed. Tree and flame share the pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -135,8 +135,13 @@ def _draw(
         },
         on_selected_change=chosen,
     )
+    send_pieces(f"tree-{run_id}", pieces)
+
+
+def send_pieces(key: str, pieces: Sequence[tuple[str, bytes]]) -> None:
+    """Hand the rows over to a view that names these pieces; `key` must be unique on the page."""
     for number, (_, piece) in enumerate(pieces):
-        _piece(key=f"tree-{run_id}-{number}", data=piece)
+        _piece(key=f"{key}-{number}", data=piece)
 
 
 def table(

@@ -72,7 +72,7 @@ class Describer:
             key=key,
             span=None if span is None else span.span_id,
             level=level,
-            label=_short(group.headline if group is not None else self._label(span)),
+            label=_short(group.headline if group is not None else label(span, self._sub_model)),
             note="" if group is not None else self._note(span),
             status=status,
             tone=tone,
@@ -84,22 +84,6 @@ class Describer:
             opened=opened,
             look="fan" if group is not None else "" if fits else "parent",
         )
-
-    def _label(self, span: SpanRow | None) -> str:
-        if span is None:
-            return ""
-        index = "" if span.call_index is None else f" {span.call_index}"
-        other = span.model if span.model is not None and span.model != self._sub_model else ""
-        labels = {
-            "run": "run" if span.parent_id is None else f"rlm_query{index}, depth {span.depth}",
-            "iteration": f"iteration {span.iteration} {span.preview or ''}",
-            "root_call": "root call",
-            "cell": f"cell {'' if span.cell is None else span.cell} {span.phase or ''}",
-            "batch": "llm_batch",
-            "sub_call": f"llm_query{index} {other}",
-            "attempt": "attempt",
-        }
-        return labels.get(span.kind, span.name)
 
     def _note(self, span: SpanRow | None) -> str:
         """What went wrong, else what speaks against it, else its beginning."""
@@ -119,6 +103,25 @@ class Describer:
         start = min(max((first - self._first) * PARTS // self._span, 0), PARTS)
         end = PARTS if last is None else min((last - self._first) * PARTS // self._span, PARTS)
         return start, max(end - start, 0)
+
+
+def label(span: SpanRow | None, sub_model: str | None) -> str:
+    """What a span is called in lists. The model of a sub-call is named where it is another than `sub_model`.
+    The text is not safe to show yet: models are named by people, phases stand in a file."""
+    if span is None:
+        return ""
+    index = "" if span.call_index is None else f" {span.call_index}"
+    other = span.model if span.model is not None and span.model != sub_model else ""
+    labels = {
+        "run": "run" if span.parent_id is None else f"rlm_query{index}, depth {span.depth}",
+        "iteration": f"iteration {span.iteration} {span.preview or ''}",
+        "root_call": "root call",
+        "cell": f"cell {'' if span.cell is None else span.cell} {span.phase or ''}",
+        "batch": "llm_batch",
+        "sub_call": f"llm_query{index} {other}",
+        "attempt": "attempt",
+    }
+    return labels.get(span.kind, span.name)
 
 
 def _group_key(item: Node | Group) -> str:
