@@ -10,6 +10,7 @@ from typing import Final
 
 from rlm_core.errors import InputError, RecordError
 from traces import ingest, store, user_log
+from traces.diagnosis_log import delete_diagnoses
 from traces.home import Home
 from traces.locks import FileLock, pauses
 from traces.migrations import schema_version
@@ -111,6 +112,7 @@ def delete_runs(home: Home, run_ids: Iterable[str]) -> ingest.IngestReport:
             raise InputError(f"The run {run_id} is still going on; it can be deleted when it has ended.")
     for run_id in wanted:
         user_log.append(home, user_log.DELETED, {"run_id": run_id})
+    delete_diagnoses(home, wanted)  # they hold texts of the run
     return ingest.ingest(home)
 
 
