@@ -108,6 +108,20 @@ BEST_PARTIAL: Final = "rlm.best_partial"  # payload prefix: what `answer` held w
 DEMO: Final = "rlm.demo"  # true when no language model was involved
 LEDGER: Final = "rlm.ledger"  # JSON: spent and limit by dimension at the end
 
+# -- run that plays another one again
+REPLAY_OF: Final = "rlm.replay.of"  # id of the run that was played again
+REPLAY_MODE: Final = "rlm.replay.mode"  # a mode of traces.trial.MODES
+REPLAY_PATCHES: Final = "rlm.replay.patches"  # payload prefix: JSON [{span_id, text}, ...]; absent: none
+REPLAY_TARGET: Final = "rlm.replay.target"  # payload prefix: the answer it should give
+REPLAY_TARGET_FROM: Final = "rlm.replay.target.from"  # expected | good run
+REPLAY_MATCH: Final = "rlm.replay.match"  # how answers were compared, see traces.opinions.HOW
+REPLAY_OUTCOME: Final = "rlm.replay.outcome"  # an outcome of traces.trial.OUTCOMES
+REPLAY_HITS: Final = "rlm.replay.hits"  # sub-calls answered by the record, a patch or another record
+REPLAY_MISSES: Final = "rlm.replay.misses"  # requests that none of them held
+REPLAY_LIVE_CALLS: Final = "rlm.replay.live_calls"  # calls to a model, root calls included
+REPLAY_STOPPED: Final = "rlm.replay.stopped"  # why it could not go on
+REPLAY_ASSUMED: Final = "rlm.replay.assumed"  # JSON list of sentences: what its outcome rests on
+
 # -- model calls
 PROMPT: Final = "rlm.prompt"  # payload prefix: the rendered prompt of a sub-call
 RESPONSE: Final = "rlm.response"  # payload prefix
@@ -147,7 +161,7 @@ SOURCE_RANGES: Final = "rlm.source_ranges"
 #: What of the corpus stands in what the root was shown, in the same form: on a cell its output as shown, on a
 #: run the description of the corpus. It was read only if a root call of the run came after it.
 SHOWN_RANGES: Final = "rlm.shown_ranges"
-SERVED_FROM: Final = "rlm.served_from"  # model | record (an answer this run already had)
+SERVED_FROM: Final = "rlm.served_from"  # model | record (an answer the run, or its record, had) | patch
 BATCH_SIZE: Final = "rlm.batch.size"
 BATCH_FAILED: Final = "rlm.batch.failed"
 ATTEMPT: Final = "rlm.attempt.index"  # from 0
@@ -168,6 +182,7 @@ STDOUT_RULE: Final = "rlm.stdout_shown.rule"  # JSON: how much of the output was
 NATIVE_OUTPUT: Final = "rlm.native_output"  # payload prefix: what C code printed past Python's own streams
 EXCEPTION: Final = "rlm.exception"  # payload prefix: traceback
 EXCEPTION_TYPE: Final = "rlm.exception.type"
+CELL_INTERRUPTED: Final = "rlm.cell.interrupted"  # why the engine stopped the cell
 PHASE: Final = "rlm.phase"  # Explore | Decompose | Aggregate | Terminate
 VARIABLES: Final = "rlm.variables"  # payload prefix: JSON list {name, type, size, hash, preview, change}
 NAMES_READ: Final = "rlm.names.read"  # JSON list

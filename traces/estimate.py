@@ -22,7 +22,7 @@ _PATIENCE: Final = 0.5  # seconds to wait for a store in use: a run need not wai
 _PAST: Final = f"""
     SELECT corpus_id = $corpus, cost_usd::VARCHAR, (tok_input + tok_output)::BIGINT, sub_calls, seconds
     FROM run
-    WHERE status = 'ok' AND coalesce(stop_reason, 'final') = 'final'
+    WHERE status = 'ok' AND coalesce(stop_reason, 'final') = 'final' AND replay_of IS NULL
       AND root_model = $root AND sub_model = $sub AND demo = $demo
       AND (corpus_id = $corpus
            OR TRY_CAST(json_extract_string(facts, '$."{sc.CORPUS_CHARS}"') AS BIGINT)

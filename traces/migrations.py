@@ -50,8 +50,16 @@ def _create_tables(con: DuckDBPyConnection) -> None:
         con.execute(statement).fetchall()
 
 
+def _add_replay_of(con: DuckDBPyConnection) -> None:
+    """What no run of a store without this column is: the replay of another one."""
+    con.execute("ALTER TABLE run ADD COLUMN replay_of VARCHAR").fetchall()
+
+
 #: Number -> (name, step). Numbers start at 1 and have no gaps.
-MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {1: ("first schema", _create_tables)}
+MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
+    1: ("first schema", _create_tables),
+    2: ("runs that play another one again", _add_replay_of),
+}
 
 
 def schema_version(con: DuckDBPyConnection) -> int:

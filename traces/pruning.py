@@ -78,7 +78,7 @@ def plan(
     kept: Counter[str] = Counter()
     if older_than is not None:
         said = _runs_in_user_log(home) if keep_verdicts else frozenset()
-        for run in list_runs(home, warn=warn):
+        for run in list_runs(home, replays=True, warn=warn):
             if run.started_ns > (moment - older_than) * 1e9:
                 continue
             reason = _reason_to_keep(home, run, said)

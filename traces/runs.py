@@ -60,16 +60,22 @@ def _enter(home: Home, stack: ExitStack, say: Warn) -> Current:
         return Current(None, tuple(ingest.survey(home, None).readable))
 
 
-def list_runs(home: Home, limit: int | None = None, *, warn: Warn | None = None) -> list[RunSummary]:
-    """All runs, newest first: stored ones and running ones. `limit` is the most that come back."""
+def list_runs(
+    home: Home, limit: int | None = None, *, replays: bool = False, warn: Warn | None = None
+) -> list[RunSummary]:
+    """The runs that somebody asked for, newest first: stored ones and running ones. `limit` is the most that
+    come back. With `replays` also those that play another run again.
+    """
     from traces import store
 
     with current(home, warn) as now:
         stored: list[RunSummary] = []
         if now.con is not None:
-            stored = store.read_summaries(now.con, None if limit is None else limit + len(now.spools))
+            most = None if limit is None else limit + len(now.spools)
+            stored = store.read_summaries(now.con, most, replays=replays)
     summaries = [run for run in stored if run.run_id not in now.spools]
-    summaries.extend(view.summary for view in spool_views(home, now.spools, warn))
+    read = (view.summary for view in spool_views(home, now.spools, warn))
+    summaries.extend(run for run in read if replays or run.replay_of is None)
     summaries.sort(key=lambda run: (run.started_ns, run.run_id), reverse=True)
     return summaries[:limit]
 
@@ -85,7 +91,7 @@ def spool_views(home: Home, run_ids: Iterable[str], warn: Warn | None) -> Iterat
 
 
 def resolve_run(home: Home, ref: str, *, warn: Warn | None = None) -> str:
-    """A full run id from a full id, a unique prefix, or "last" (the one that started last).
+    """A full run id from a full id, a unique prefix, or "last" (the last one that started; no replay).
 
     Raises InputError when none or several fit; the message lists candidates.
     """

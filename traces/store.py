@@ -316,11 +316,12 @@ def append_run(con: DuckDBPyConnection, summary: RunSummary, header: Header) -> 
 
 
 def read_summaries(
-    con: DuckDBPyConnection, limit: int | None = None, *, run_id: str | None = None
+    con: DuckDBPyConnection, limit: int | None = None, *, run_id: str | None = None, replays: bool = True
 ) -> list[RunSummary]:
-    """Summaries of all stored runs or of one, newest first."""
+    """Summaries of all stored runs or of one, newest first; without `replays` only runs that are none."""
     columns = ", ".join((*_SUMMARY, "tok_input", "tok_output"))
-    sql = f"SELECT {columns} FROM run WHERE $1 IS NULL OR run_id = $1 ORDER BY started_ns DESC, run_id DESC"
+    fits = "($1 IS NULL OR run_id = $1)" + ("" if replays else " AND replay_of IS NULL")
+    sql = f"SELECT {columns} FROM run WHERE {fits} ORDER BY started_ns DESC, run_id DESC"
     rows = rows_of(con, sql if limit is None else f"{sql} LIMIT {limit:d}", [run_id])
     return [_summary(row) for row in rows]
 

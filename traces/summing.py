@@ -126,6 +126,7 @@ def summarise(
         spans=len(rows),
         trace_id=fold.header.trace_id,
         engine_version=fold.header.engine_version,
+        replay_of=facts.text(sc.REPLAY_OF),
     )
 
 

@@ -119,7 +119,7 @@ def runs_over(home: Home, corpus_id: str, warn: Callable[[str], None]) -> list[R
     """The recorded runs that were asked over a corpus, newest first."""
     from traces.reading import list_runs
 
-    return [run for run in list_runs(home, warn=warn) if run.corpus_id == corpus_id]
+    return [run for run in list_runs(home, replays=True, warn=warn) if run.corpus_id == corpus_id]
 
 
 def remove(home: Home, corpus_id: str, runs: Iterable[RunSummary]) -> None:

@@ -18,22 +18,23 @@ RUNS_SHOWN: Final = 30  # by default, of a list for people; JSON is never cut
 
 @click.command()
 @click.option("--limit", type=click.IntRange(min=0), help=f"How many runs (default {RUNS_SHOWN}; 0: all).")
+@click.option("--replays", is_flag=True, help="Also the runs that play another one again.")
 @shared_options
 @click.pass_obj
-def runs(state: State, limit: int | None) -> None:
+def runs(state: State, limit: int | None, replays: bool) -> None:
     """List the runs, newest first."""
     from traces.reading import list_runs
 
     if state.as_json:
         from traces.opinions import opinions
 
-        listed = list_runs(state.home, limit or None, warn=say)
+        listed = list_runs(state.home, limit or None, replays=replays, warn=say)
         said = opinions(state.home)
         print_json([{**run.to_json(), **_said(said, run.run_id)} for run in listed])
         return
     from ui.render import runs_table
 
-    found = list_runs(state.home, warn=say)
+    found = list_runs(state.home, replays=replays, warn=say)
     if not found:
         click.echo("no runs yet; start one with: rlmscope ask QUESTION PATH")
         return

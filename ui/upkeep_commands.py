@@ -58,7 +58,7 @@ def delete(state: State, run: tuple[str, ...], yes: bool) -> None:
     wanted = list(dict.fromkeys(resolve_run(home, ref, warn=say) for ref in run))
     taken = sum(spool_bytes(home, run_id) for run_id in wanted)
     if not yes:
-        known = {summary.run_id: summary for summary in list_runs(home, warn=say)}
+        known = {summary.run_id: summary for summary in list_runs(home, replays=True, warn=say)}
         _ask(_listed(home, [known[run_id] for run_id in wanted if run_id in known]))
     report = delete_runs(home, wanted)
     for notice in report.notices:

@@ -47,6 +47,9 @@ def test_a_spool_of_each_format_reads_as_on_its_first_day(tmp_path: Path, versio
     assert span_detail(view, view.spans[2])["messages"][0]["content"] == "Begin."
 
 
+LATER = max(migrations.MIGRATIONS) + 1
+
+
 def test_migrations_are_numbered_without_gaps() -> None:
     assert list(migrations.MIGRATIONS) == list(range(1, len(migrations.MIGRATIONS) + 1))
 
@@ -61,15 +64,13 @@ def test_an_older_store_is_brought_up_to_date_by_the_first_reader(
     def add_column(con: duckdb.DuckDBPyConnection) -> None:
         con.execute("ALTER TABLE run ADD COLUMN added VARCHAR DEFAULT 'here'").fetchall()
 
-    monkeypatch.setitem(migrations.MIGRATIONS, 2, ("a later step", add_column))
+    monkeypatch.setitem(migrations.MIGRATIONS, LATER, ("a later step", add_column))
     assert [run.run_id for run in list_runs(home)] == [RUN]
     with duckdb.connect(str(home.store)) as con:
         assert con.execute("SELECT added FROM run").fetchall() == [("here",)]
-        assert con.execute("SELECT * FROM migration ORDER BY number").fetchall() == [
-            (1, "first schema"),
-            (2, "a later step"),
-        ]
-    monkeypatch.delitem(migrations.MIGRATIONS, 2)
+        steps = con.execute("SELECT * FROM migration ORDER BY number").fetchall()
+        assert (steps[0], steps[-1]) == ((1, "first schema"), (LATER, "a later step"))
+    monkeypatch.delitem(migrations.MIGRATIONS, LATER)
     with pytest.raises(RecordError, match="newer version"):
         list_runs(home)
 
@@ -85,8 +86,8 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(
         con.execute("DROP TABLE payload").fetchall()
         con.execute("SELECT * FROM no_such_table").fetchall()
 
-    monkeypatch.setitem(migrations.MIGRATIONS, 2, ("a bad step", fail))
+    monkeypatch.setitem(migrations.MIGRATIONS, LATER, ("a bad step", fail))
     with pytest.raises(RecordError, match="cannot be read"):
         list_runs(home)
-    monkeypatch.delitem(migrations.MIGRATIONS, 2)
+    monkeypatch.delitem(migrations.MIGRATIONS, LATER)
     assert load_run(home, RUN).payload(body("prompt 0")["sha256"]) == "prompt 0"

@@ -65,8 +65,26 @@ def test_a_run_in_one_line(tmp_path: Path) -> None:
         "problems": 0,
         "spans": 7,
         "trace_id": f"{0xABC:032x}",
+        "replay_of": None,
     }
     json.dumps(found)
+
+
+def test_replays_are_listed_when_they_are_asked_for(tmp_path: Path) -> None:
+    """From the spool of an open one as from the store; the newest run is one that somebody asked for."""
+    home = home_in(tmp_path)
+    record_run(home)
+    facts = {sc.REPLAY_OF: RUN}
+    for number, run_id in ((1, "again"), (2, "once-more")):
+        write_spool(home, [header(run_id, started_ns=START_NS + number, facts=facts), fin()], run_id)
+    with recording(home, "going-on", facts) as open_one:
+        fill_run(open_one)
+        assert [run.run_id for run in list_runs(home)] == [RUN] == [resolve_run(home, "last")]
+        found = {run.run_id: run.replay_of for run in list_runs(home, replays=True)}
+        assert found == {RUN: None, "again": RUN, "once-more": RUN, "going-on": RUN}
+    assert [run.run_id for run in list_runs(home, 1)] == [RUN]
+    assert len(list_runs(home, 2, replays=True)) == 2
+    assert load_run(home, "again").summary.replay_of == RUN == load_run(home, "going-on").summary.replay_of
 
 
 def test_newest_first_running_ones_included(tmp_path: Path) -> None:

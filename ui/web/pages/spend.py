@@ -49,7 +49,7 @@ def main() -> None:
     st.markdown("#### Spend")
     home = Home.resolve()
     try:
-        runs = list_runs(home, warn=note)
+        runs = list_runs(home, replays=True, warn=note)
         if not runs:
             st.text("There are no runs yet, so nothing was spent.")
             st.page_link("pages/ask.py", label="Ask a question")
