@@ -67,6 +67,9 @@ class CellRuns:
         span = self._start(cell, code, number, iteration, phase, parent)
         scope = CellScope(number, span, self.host, self.environment.interrupt)
         self.host.scope, self.host.iteration = scope, iteration
+        if (instead := self._instead(number, iteration, span)) is not None:
+            scope.ended = True
+            return CellResult(None, instead, phase, number)
         self.state.progress.cell, self.state.progress.phase = number, "running a cell"
         self.state.tell()
         try:
@@ -89,6 +92,16 @@ class CellRuns:
             span.end("cancelled")
             raise
         return self._finish(cell, code, report, scope, phase, touched)
+
+    def _instead(self, number: int, iteration: int, span: RunSpan) -> str | None:
+        """What the root is shown of a cell that is not run again while a record is played."""
+        playback = self.state.playback
+        shown = None if playback is None else playback.cell(self.path, iteration, number)
+        if shown is not None:
+            span.text(sc.STDOUT_SHOWN, shown)
+            span.set({sc.EXCEPTION_TYPE: "NotRunAgain"})
+            span.fail("NotRunAgain", "the recorded cell was killed or interrupted, so it is not run again")
+        return shown
 
     async def _touched(self, given: Given) -> str | None:
         """What code was given, in bytes; None when nobody records it."""
@@ -147,6 +160,8 @@ class CellRuns:
         else:
             self._passing.update(report.written())
         shown = self._shown(code.findings, report)
+        if self.state.playback is not None:
+            self.state.playback.ran(self.path, scope.number, report, shown)
         if report.answer is not None and report.answer.get("ready") is True and phase != "Terminate":
             phase = "Terminate"
         self._record(scope.span, report, shown, phase)
@@ -171,6 +186,7 @@ class CellRuns:
                 sc.STDOUT_RULE: self._rule(),
                 sc.OI_OUTPUT: preview(shown),
                 sc.EXCEPTION_TYPE: report.exception_type,
+                sc.CELL_INTERRUPTED: report.interrupted_by,
                 sc.NAMES_WRITTEN: as_json(report.written()),
                 sc.CELL_WALL: round(report.wall_seconds, 6),
                 sc.CELL_CPU: report.cpu_seconds,
@@ -263,6 +279,8 @@ class CellRuns:
             shown += f"\n[what interrupted cells had set is gone too: {', '.join(passing[:20])}]"
         if differences:
             shown += f"\n[not everything came back the same: {'; '.join(differences[:5])}]"
+        if self.state.playback is not None:
+            self.state.playback.ran(self.path, scope.number, None, shown)
         span.text(sc.STDOUT_SHOWN, shown)
         self._look_for(shown, span)
         span.set(

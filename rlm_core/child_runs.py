@@ -6,10 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
+from rlm_core.call_identity import template
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError, SandboxError
+from rlm_core.playback import Played
+from rlm_core.run_state import RunState
 from rlm_core.source_ranges import Prompt
-from rlm_core.sub_calls import CellScope, Reply, template
+from rlm_core.sub_calls import CellScope, Reply, SubCalls
 from rlm_core.telemetry import Attribute, RunSpan, as_json, sha256_text
 from rlm_core.wire import OpenCall, Slot, chars_of
 
@@ -37,6 +40,9 @@ async def run_child(
     }
     if (known := host.recorded(key)) is not None:
         return host.serve_known_child(span, facts, known)
+    if (played := _played(state, host, scope, call, slot, index, key)) is not None:
+        host.remember(key, played.reply)
+        return host.serve_known_child(span, facts, played.reply, played.source)
     if slot.contexts is not None:  # as sent: places in the caller's corpus, texts where it made them itself
         facts[sc.CHILD_CONTEXT + ".sha256"] = state.recorder.payload(as_json(slot.contexts))
     try:
@@ -54,9 +60,10 @@ async def run_child(
         facts[sc.PROMPT_HASH] = sha256_text(question)
         asked = Prompt.of(parent.corpus, [slot.prompt, *(slot.contexts or ())])
         facts[sc.SOURCE_RANGES] = asked.at_once()
-        child = Orchestrator(
-            state, corpus, question, parent.next_child_path(), parent.depth + 1, facts, asked
-        )
+        path = parent.next_child_path()
+        if state.playback is not None:
+            path = state.playback.child_path(host.place(scope, call, index), key)
+        child = Orchestrator(state, corpus, question, path, parent.depth + 1, facts, asked)
         reply = answer_reply(await child.run(span))
     except LimitReached as error:
         kind = "depth" if error.dimension == "depth" else "budget"
@@ -69,6 +76,25 @@ async def run_child(
         scope.note_refusal()
     host.remember(key, reply)
     return reply
+
+
+def _played(
+    state: RunState,
+    host: SubCalls,
+    scope: CellScope,
+    call: OpenCall,
+    slot: Slot,
+    index: int,
+    key: tuple[str, int],
+) -> Played | None:
+    """The answer of a child run out of the record that is played."""
+    if state.playback is None:
+        return None
+    try:
+        question = sha256_text(host.text_of(slot.prompt)) if slot.too_large is None else None
+    except CorpusError:
+        question = None
+    return state.playback.child(host.place(scope, call, index), key, question)
 
 
 def _check_size(slot: Slot, most_prompt: int) -> None:

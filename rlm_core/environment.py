@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 from rlm_core import bubblewrap, frames
 from rlm_core.errors import SandboxError, WorkerDied
 from rlm_core.limits import Limits
+from rlm_core.playback import PlaybackStopped
 from rlm_core.sandbox import Level, SandboxReport, below, judged, refusal
 from rlm_core.wire import CellReport, OpenCall, read_done
 from rlm_core.worker.lock import LAYERS, Layer
@@ -145,6 +146,8 @@ class Environment:
                     break
                 self._take(frame, calls, host)
         except WorkerDied as death:
+            if isinstance(self._failure, PlaybackStopped):
+                raise self._failure from None
             raise (self._watch.explain(death)) from None
         except frames.FrameError as error:  # the report itself is not what a worker sends
             raise self._violation(str(error)) from None
@@ -264,7 +267,10 @@ class Environment:
         except Exception as error:  # a defect of ours: end the cell and let run_cell raise it
             self._failure = error
             replies = [{"err": "engine", "msg": "the engine failed"}] * call.size
-            self.interrupt("a failure of the engine")
+            if isinstance(error, PlaybackStopped):  # nobody wants to know what its code would do then
+                self._kill()
+            else:
+                self.interrupt("a failure of the engine")
         finally:
             if watch is not None:
                 watch.resume()

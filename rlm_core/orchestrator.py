@@ -16,6 +16,7 @@ from rlm_core.environment import Environment
 from rlm_core.errors import LimitReached, ModelError, SandboxError
 from rlm_core.lm_handler import Completion, Message
 from rlm_core.normalise import normalise
+from rlm_core.playback import PlaybackStopped
 from rlm_core.prompts import cell_output, final_request, opening
 from rlm_core.root_calls import RootCalls
 from rlm_core.run_state import RunState
@@ -68,6 +69,10 @@ class Orchestrator:
             outcome = Outcome("error", error=f"the root model gave no usable reply ({error.kind}): {error}")
         except SandboxError as error:
             outcome = Outcome("error", error=str(error))
+        except PlaybackStopped as stop:
+            outcome = Outcome("error", error=str(stop))
+            if self.depth:
+                raise
         finally:
             outcome.best_partial = self._partial
             outcome.iterations = self._iterations

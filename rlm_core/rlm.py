@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,13 +30,14 @@ from rlm_core.errors import ConfigError, InputError
 from rlm_core.limits import Ledger, Limits, unpriced
 from rlm_core.lm_handler import LMHandler
 from rlm_core.orchestrator import Orchestrator
+from rlm_core.playback import Playback
 from rlm_core.pricing import PriceTable
 from rlm_core.progress import Watcher
 from rlm_core.prompts import PROMPTS_VERSION
 from rlm_core.retries import RetryPolicy
 from rlm_core.run_state import RunState
 from rlm_core.sandbox import checked_level, default_minimum, require
-from rlm_core.telemetry import Recorder, as_json
+from rlm_core.telemetry import Attribute, Recorder, as_json
 
 T = TypeVar("T")
 CorpusLike = Corpus | str | Sequence[str] | Mapping[str, str]
@@ -125,6 +126,32 @@ class RLM:
             self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event))
         )
 
+    def play(
+        self,
+        playback: Playback,
+        question: str,
+        corpus: Corpus,
+        *,
+        seed: int,
+        limits: Limits,
+        aliases: Mapping[str, str] | None = None,
+        run_id: str | None = None,
+        recorder: Recorder | None = None,
+        facts: Mapping[str, Attribute | None] | None = None,
+    ) -> Answer:
+        """Play a recorded run again, with the seed and limits it had. Blocks.
+
+        `aliases` names models of the record and those that stand for them here; `facts` are more attributes
+        of the run span. Raises as `ask`.
+        """
+        again = _Again(playback, seed, limits, dict(aliases or {}), dict(facts or {}))
+        run = self._loop.submit(self._ask(question, corpus, run_id, recorder, None, again))
+        try:
+            return run.result()
+        except BaseException:
+            run.cancel()
+            raise
+
     def completion(self, prompt: str, question: str | None = None) -> Answer:
         """`ask` as other RLM libraries spell it: the prompt is the corpus; `question` defaults to answering
         it.
@@ -167,6 +194,7 @@ class RLM:
         run_id: str | None,
         recorder: Recorder | None,
         watcher: Watcher | None,
+        again: _Again | None = None,
     ) -> Answer:
         if not question.strip():
             raise InputError("the question is empty")
@@ -185,7 +213,11 @@ class RLM:
                 )
                 state.watcher = watcher
                 state.sources.question = question
-                outcome = await Orchestrator(state, corpus, question, facts=self._run_facts()).run()
+                facts = self._run_facts()
+                if again is not None:
+                    again.set_up(state)
+                    facts |= again.facts
+                outcome = await Orchestrator(state, corpus, question, facts=facts).run()
                 return _answer(state, outcome, time.monotonic() - began)
         finally:
             self._running.discard(task)
@@ -225,6 +257,22 @@ class RLM:
             sc.RETRIES: as_json(asdict(self._retries)),
             sc.DEMO: self.root.startswith("demo/") and self.sub.startswith("demo/"),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """What makes a run one that is played again."""
+
+    playback: Playback
+    seed: int
+    limits: Limits
+    aliases: dict[str, str]
+    facts: dict[str, Attribute | None]
+
+    def set_up(self, state: RunState) -> None:
+        """Give a run that has not begun its record."""
+        state.playback, state.aliases = self.playback, self.aliases
+        state.seed, state.limits, state.ledger = self.seed, self.limits, Ledger(self.limits)
 
 
 class _BackgroundLoop:

@@ -8,7 +8,8 @@ from rlm_core import semconv as sc
 from rlm_core.errors import LimitReached, ModelError
 from rlm_core.limits import Claim
 from rlm_core.lm_handler import Completion, Message, Request
-from rlm_core.model_calls import ModelCalls, request_attributes, response_attributes
+from rlm_core.model_calls import NOTHING_BILLED, ModelCalls, request_attributes, response_attributes
+from rlm_core.playback import PlaybackStopped
 from rlm_core.run_state import RunState
 from rlm_core.telemetry import RunSpan, as_json, preview
 
@@ -26,6 +27,9 @@ class RootCalls:
         self, parent: RunSpan, iteration: int, messages: tuple[Message, ...], *, forced: bool = False
     ) -> Completion:
         """One root call; raises `ModelError` or `LimitReached` when it is given up."""
+        played = None
+        if self.state.playback is not None:
+            played = self.state.playback.turn(self.path, iteration, forced)
         request = Request(
             model=self.state.root_model,
             messages=messages,
@@ -49,6 +53,9 @@ class RootCalls:
                 sc.OI_INPUT: preview(messages[-1].content),
             },
         )
+        if played is not None:
+            span.set({**NOTHING_BILLED, sc.SERVED_FROM: "record"})
+            return self._end(span, played)
         try:
             completion = await ModelCalls(self.state).ask(request, span, claim=self._claim(forced))
         except ModelError as error:
@@ -56,10 +63,15 @@ class RootCalls:
             raise
         except LimitReached as error:
             span.fail("budget", str(error))
+            if self.state.playback is not None:
+                raise PlaybackStopped(f"the budget allows no root call any more: {error}") from None
             raise
         except BaseException:
             span.end("cancelled")
             raise
+        return self._end(span, completion)
+
+    def _end(self, span: RunSpan, completion: Completion) -> Completion:
         text = completion.text or ""
         span.text(sc.RESPONSE, text)
         if completion.reasoning:

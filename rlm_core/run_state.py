@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
+from rlm_core.playback import Playback
 from rlm_core.pricing import PriceTable
 from rlm_core.progress import Progress, Watcher
 from rlm_core.retries import RetryPolicy
@@ -66,6 +67,8 @@ class RunState:
     sub_calls: int = 0
     failed_sub_calls: int = 0
     notices: list[str] = field(default_factory=list)  # what whoever asked should know, in sentences
+    playback: Playback | None = None  # of a run that is played again
+    aliases: dict[str, str] = field(default_factory=dict)  # recorded model -> the one that takes its place
 
     def __post_init__(self) -> None:
         self.sources = SourceRanges(self.recorder)

@@ -5,13 +5,13 @@ it.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rlm_core import semconv as sc
+from rlm_core.call_identity import Identity, hash_of_request, template
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError
 from rlm_core.lm_handler import Message, Request
@@ -23,6 +23,7 @@ from rlm_core.model_calls import (
     response_attributes,
 )
 from rlm_core.normalise import normalise
+from rlm_core.playback import Place, PlaybackStopped, Played
 from rlm_core.run_state import RunState
 from rlm_core.source_ranges import Prompt
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
@@ -31,11 +32,6 @@ from rlm_core.wire import OpenCall, Part, Slot, chars_of
 REFUSALS_PER_CELL: Final = 8
 HOST_REPLIES_PER_CELL: Final = 1_000
 TURNED_AWAY_PER_CELL: Final = 1_000
-_DIGITS: Final = re.compile(r"\d+")
-_CORPUS_MARK: Final = (
-    "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}corpus\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
-)
-
 Reply = dict[str, Any]
 ChildRunner = Callable[["CellScope", OpenCall, Slot, int, RunSpan], Awaitable[Reply]]
 
@@ -71,17 +67,6 @@ class CellScope:
         self.turned_away += 1
         if self.turned_away == TURNED_AWAY_PER_CELL:
             self.interrupt(f"{TURNED_AWAY_PER_CELL:,} sub-calls could not be made")
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What makes two calls the same; see the glossary of hashes in `rlm_core.semconv`."""
-
-    prompt: str
-    prompt_hash: str
-    template_hash: str
-    request_hash: str
-    occurrence: int
 
 
 @dataclass
@@ -129,7 +114,7 @@ class SubCalls:
         if self._budgets_served < len(self._budgets):
             reply = self._budgets[self._budgets_served]
         else:
-            reply = self.state.ledger.left(self.iteration)
+            reply = self._played_budget() or self.state.ledger.left(self.iteration)
             self._budgets.append(reply)
             if self.scope is not None:
                 self.scope.note_host_reply()
@@ -150,10 +135,16 @@ class SubCalls:
         if not call.batch:
             return [await self._one(scope, scope.span, call, call.slots[0], call.first)]
         span = self._start_batch(scope, call)
+        work = [
+            asyncio.ensure_future(self._one(scope, span, call, slot, index))
+            for index, slot in enumerate(call.slots)
+        ]
         try:
-            work = [self._one(scope, span, call, slot, index) for index, slot in enumerate(call.slots)]
             replies = list(await asyncio.gather(*work))
-        except BaseException:
+        except BaseException:  # one slot can fail for all when a record that is played ends
+            for one in work:
+                one.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
             span.end("cancelled")
             raise
         failed = sum("err" in reply for reply in replies)
@@ -181,7 +172,45 @@ class SubCalls:
         known = self._record.get((identity.request_hash, identity.occurrence))
         if known is not None:
             return self._serve_known(span, known)
-        return await self._ask(scope, span, request, identity)
+        if (played := self._played(scope, call, index, span, request, identity)) is not None:
+            return self._serve_known(span, played.reply, played.source)
+        reply = await self._ask(scope, span, request, identity)
+        if self.state.playback is not None:
+            self.state.playback.answered(request, identity.prompt_hash, reply)
+        return reply
+
+    def _played(
+        self,
+        scope: CellScope,
+        call: OpenCall,
+        index: int,
+        span: RunSpan,
+        request: Request,
+        identity: Identity,
+    ) -> Played | None:
+        """The reply out of the record that is played, kept for a rebuild like any other."""
+        if self.state.playback is None:
+            return None
+        try:
+            played = self.state.playback.sub_call(
+                self.place(scope, call, index), request, identity.prompt_hash
+            )
+        except PlaybackStopped as stop:
+            span.set(NOTHING_BILLED)
+            span.fail("record", str(stop))
+            raise
+        if played is not None:
+            self._record[identity.request_hash, identity.occurrence] = played.reply
+        return played
+
+    def place(self, scope: CellScope, call: OpenCall, index: int) -> Place:
+        """Where a call stands, for a record that is played."""
+        return Place(self.path, scope.number, _ordinal(call, index))
+
+    def _played_budget(self) -> Reply | None:
+        if self.state.playback is None or self.scope is None:
+            return None
+        return self.state.playback.budget(self.path, self.scope.number)
 
     async def _ask(self, scope: CellScope, span: RunSpan, request: Request, identity: Identity) -> Reply:
         state = self.state
@@ -208,6 +237,8 @@ class SubCalls:
         except LimitReached as error:
             scope.note_refusal()
             reply = self._failed(span, "budget", str(error))
+            if state.playback is not None:
+                raise PlaybackStopped(f"the budget allows no further call: {error}") from None
         except ModelError as error:
             reply = self._failed(span, error.kind, str(error))
         except asyncio.CancelledError:
@@ -280,8 +311,8 @@ class SubCalls:
             sc.OI_INPUT: preview(text),
         }
 
-    def _serve_known(self, span: RunSpan, reply: Reply) -> Reply:
-        span.set({**NOTHING_BILLED, sc.SERVED_FROM: "record"})
+    def _serve_known(self, span: RunSpan, reply: Reply, source: str = "record") -> Reply:
+        span.set({**NOTHING_BILLED, sc.SERVED_FROM: source})
         self.state.sub_calls += 1
         if "err" in reply:
             span.fail(reply["err"], reply["msg"])
@@ -317,7 +348,9 @@ class SubCalls:
         """Keep the reply of a child run for a rebuild."""
         self._record[key] = reply
 
-    def serve_known_child(self, parent: RunSpan, facts: dict[str, Attribute | None], reply: Reply) -> Reply:
+    def serve_known_child(
+        self, parent: RunSpan, facts: dict[str, Attribute | None], reply: Reply, source: str = "record"
+    ) -> Reply:
         """A child run this run already has: its span says that nothing ran."""
         place: dict[str, Attribute | None] = {
             sc.RUN_PATH: self.path,
@@ -325,7 +358,7 @@ class SubCalls:
             sc.ITERATION: self.iteration,
         }
         span = self.state.recorder.start("run", sc.NAME_RUN, parent, {**place, **facts})
-        return self._serve_known(span, reply)
+        return self._serve_known(span, reply, source)
 
     def recorded(self, key: tuple[str, int]) -> Reply | None:
         """The reply this run already has for a call."""
@@ -348,20 +381,19 @@ class SubCalls:
 
     def _model(self, asked: str | None) -> str:
         """The model of a call. Generated code may name only the models of this run."""
-        names = {None: self.state.sub_model, "sub": self.state.sub_model, "root": self.state.root_model}
-        names |= {self.state.sub_model: self.state.sub_model, self.state.root_model: self.state.root_model}
-        if asked not in names:
+        root, sub = self.state.root_model, self.state.sub_model
+        names = {"root": root, "sub": sub, **self.state.aliases}
+        model = sub if asked is None else names.get(asked, asked)
+        if model not in (root, sub):
             raise ModelError(
-                "bad_request",
-                f"model {asked!r} is not part of this run; there are {self.state.sub_model!r} "
-                f"and {self.state.root_model!r}",
+                "bad_request", f"model {asked!r} is not part of this run; there are {sub!r} and {root!r}"
             )
-        return names[asked]
+        return model
 
     def _identify(self, call: OpenCall, slot: Slot, model: str, prompt: str) -> tuple[Request, Identity]:
         most = min(call.max_tokens or self.state.limits.max_tokens_sub, self.state.limits.max_tokens_sub)
         prompt_hash = sha256_text(prompt)
-        request_hash = sha256_text(as_json([prompt_hash, model, most, call.schema]))
+        request_hash = hash_of_request(prompt_hash, model, most, call.schema)
         identity = Identity(
             prompt=prompt,
             prompt_hash=prompt_hash,
@@ -422,7 +454,7 @@ class SubCalls:
             sc.CALL_ID: f"{self.path}/{self._calls}",
             sc.CALL_LINE: call.line or None,
             sc.CALL_INDEX: index,
-            sc.CALL_ORDINAL: call.first + index if call.batch else index,
+            sc.CALL_ORDINAL: _ordinal(call, index),
         }
 
     def _start_batch(self, scope: CellScope, call: OpenCall) -> RunSpan:
@@ -442,12 +474,8 @@ class SubCalls:
         )
 
 
-def template(slot: Slot) -> str:
-    """The prompt with corpus places and digits masked: equal for equal questions on different places."""
-    parts = [_DIGITS.sub("0", part) if isinstance(part, str) else _CORPUS_MARK for part in slot.prompt]
-    parts.append("\n\n")
-    parts += [_DIGITS.sub("0", part) if isinstance(part, str) else _CORPUS_MARK for part in slot.snippet]
-    return "".join(parts)
+def _ordinal(call: OpenCall, index: int) -> int:
+    return call.first + index if call.batch else index
 
 
 def _error(kind: str, message: str) -> Reply:
