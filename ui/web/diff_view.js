@@ -12,12 +12,22 @@ export default function ({ data, parentElement }) {
   const body = table.appendChild(document.createElement("tbody"));
   for (const row of data.rows) {
     const line = body.appendChild(document.createElement("tr"));
-    row.forEach((parts, side) => line.append(cellOf(parts, side)));
+    if (typeof row === "string") line.append(gapOf(row));
+    else row.forEach((parts, side) => line.append(cellOf(parts, side)));
   }
   const old = parentElement.querySelector("table");
   if (old) old.replaceWith(table);
   else parentElement.append(table);
   return () => table.remove();
+}
+
+/* In the place of equal lines: how many they are. */
+function gapOf(words) {
+  const cell = document.createElement("td");
+  cell.className = "gap";
+  cell.colSpan = 2;
+  cell.textContent = words;
+  return cell;
 }
 
 function cellOf(parts, side) {

@@ -12,7 +12,7 @@ from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, rows_o
 from tests.support.recorded_runs import wide_run
 from traces.home import Home
 from traces.opinions import judge
-from ui.web.diff_view import side_by_side
+from ui.web.text_lines import MOST_LINES, compared, pieces, side_by_side, unified
 
 A, B = "20270115T080000-00000001", "20270115T080000-00000002"
 
@@ -139,3 +139,34 @@ def test_no_text_is_lost_in_a_comparison() -> None:
     for side, text in ((0, a), (1, b)):
         lines = ["".join(part for part, _ in row[side]) for row in rows if row[side] is not None]
         assert "\n".join(lines) == text
+
+
+def test_equal_lines_far_from_what_differs_are_counted() -> None:
+    a = "\n".join(f"line {n}" for n in range(100))
+    rows = compared(a, a.replace("line 50", "line fifty")).folded(2)
+    assert [row for row in rows if isinstance(row, int)] == [48, 47] and len(rows) == 7
+    assert compared(a, a).folded() == [100]
+    assert "-line 50\n+line fifty" in unified(a, a.replace("line 50", "line fifty"))
+    assert unified(a, a) == ""
+
+
+def test_a_difference_behind_thousands_of_equal_lines_is_found() -> None:
+    common = "\n".join(f"line {n}" for n in range(3 * MOST_LINES))
+    found = compared(f"{common}\nseven\nend", f"{common}\neight\nend")
+    assert found.left_out == 0 and [
+        row for row in found.folded() if row == ([("seven", True)], [("eight", True)])
+    ]
+    assert "-seven" in unified(f"{common}\nseven\nend", f"{common}\neight\nend")
+
+
+def test_of_texts_that_differ_everywhere_the_rest_is_counted() -> None:
+    a, b = ("\n".join(f"{word} {n}" for n in range(MOST_LINES + 5)) for word in ("one", "two"))
+    assert compared(a, b).left_out == 5
+
+
+def test_another_word_in_a_page_without_line_ends_marks_the_word() -> None:
+    page = "The tenant pays the rent on the first of the month. " * 80
+    other = f"{page[:2080]}Seven of them are late. {page[2080:]}"
+    assert "".join(pieces(page)) == page and max(map(len, pieces("x" * 5_000))) <= 600
+    (row,) = [row for row in compared(page, other).rows if any(line is None or line[0][1] for line in row)]
+    assert row == (None, [("Seven of them are late. ", True)])
