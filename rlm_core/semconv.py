@@ -205,6 +205,7 @@ EV_WORKER_DIED: Final = "worker_died"
 EV_REBUILT: Final = "worker_rebuilt"
 EV_NOTICE: Final = "notice"
 EV_SOURCES: Final = "rlm.sources"  # ranges found after the span had ended: readers put them on the span
+EV_REPLAY: Final = "rlm.replay"  # what came of a replay, known after its run had ended: put on its span too
 
 
 def chat(model: str) -> str:

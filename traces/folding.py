@@ -20,6 +20,14 @@ _END_STATUSES: Final = ("ok", "error", "cancelled", "lost")
 _RUN_STATUSES: Final = ("ok", "error", "cancelled")
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 _ROLES: Final = {"root_call": "root", "sub_call": "sub"}
+#: Event -> facts of its span, and their type, that are known only after the span has ended.
+_LATE: Final[dict[str, dict[str, type]]] = {
+    sc.EV_SOURCES: {sc.SOURCE_RANGES: str, sc.SHOWN_RANGES: str},
+    sc.EV_REPLAY: {
+        sc.REPLAY_OUTCOME: str, sc.REPLAY_STOPPED: str, sc.REPLAY_ASSUMED: str,
+        sc.REPLAY_HITS: int, sc.REPLAY_MISSES: int, sc.REPLAY_LIVE_CALLS: int,
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +235,14 @@ class Fold:
         span_id, name = _text(record, "span_id"), _text(record, "name")
         attributes = _attributes(record.get("a", {}), escaped)
         time_ns = self._time(record, "t")
-        if name == sc.EV_SOURCES:
-            self._late_sources(span_id, attributes)
+        if name in _LATE:
+            self._late(span_id, attributes, _LATE[name])
         else:
             self.events.append(Event(span_id, record["seq"], name, time_ns, attributes))
 
-    def _late_sources(self, span_id: str, attributes: dict[str, Any]) -> None:
-        """Ranges that were found after the end of their span: they are facts of it, no event."""
-        keys = (sc.SOURCE_RANGES, sc.SHOWN_RANGES)
-        found = {key: value for key in keys if isinstance(value := attributes.get(key), str)}
+    def _late(self, span_id: str, attributes: dict[str, Any], known: dict[str, type]) -> None:
+        """What was found out after the end of a span: it is a fact of it, no event."""
+        found = {key: value for key, kind in known.items() if type(value := attributes.get(key)) is kind}
         span = self._spans.get(span_id)
         if span is None or not found:
             raise _Unusable

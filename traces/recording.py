@@ -18,11 +18,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import Tracer
 
 import rlm_core
 from rlm_core import semconv as sc
 from rlm_core.errors import RecordError
-from rlm_core.telemetry import Attribute, Recorder, monotonic_clock
+from rlm_core.telemetry import Attribute, Recorder, Sink, monotonic_clock
 from traces.home import Home
 from traces.locks import FileLock
 from traces.spool import FORMAT, SpoolWriter
@@ -192,6 +193,7 @@ def open_recording(
     fsync: bool = False,
     id_generator: IdGenerator | None = None,
     clock: Callable[[], int] | None = None,
+    make_recorder: Callable[[Tracer, Sink, Callable[[], int]], Recorder] = Recorder,
 ) -> Recording:
     """Create the spool of a run and hold its liveness lock until the recording is closed.
 
@@ -220,7 +222,8 @@ def open_recording(
     # OTEL_SDK_DISABLED of a foreign set-up would empty the record; there is no public way to say so
     provider._disabled = False
     provider.add_span_processor(SpoolSpanProcessor(writer))
-    recorder = Recorder(provider.get_tracer("rlmscope", rlm_core.__version__), _SpoolSink(writer), now)
+    tracer = provider.get_tracer("rlmscope", rlm_core.__version__)
+    recorder = make_recorder(tracer, _SpoolSink(writer), now)
     return Recording(home, run_id, recorder, writer, alive, unwritable)
 
 
