@@ -20,8 +20,13 @@ SEVERITY_OF: Final[Mapping[str, Severity]] = {
     "empty": "check",
     "disagreement": "check",
     "refusal": "check",
+    "fallback": "check",
+    "digit": "check",
     "value": "check",
+    "name": "note",
     "format": "check",
+    "unfinished": "check",
+    "outlier": "note",
     "length": "note",
 }
 #: Words of questions whose answer is more than the sum of its parts, in the languages of the samples.

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
 from rlm_core import semconv as sc
 from traces.facts import Facts
+from traces.fallback import Fallbacks
 from traces.finding import Finding, Severity, decoded, ids, number_of, some_of, spans_of
 from traces.rows import SpanRow
 from traces.view import RunView
 
-_CODE_CHARS: Final = 100_000  # longer code is not parsed
-_PARSERS: Final = frozenset(
-    {"int", "float", "Decimal", "Fraction", "loads", "literal_eval", "strptime", "fromisoformat", "index"}
-)
 #: Rule of the engine's checks -> severity and what the code does, behind "... cells".
 CHECKS: Final[dict[str, tuple[Severity, str]]] = {
     "drops_documents": ("serious", "give sub-calls only a small part of the documents"),
@@ -55,50 +50,13 @@ def _checks(cell: SpanRow) -> Iterator[tuple[str, int]]:
 
 def fallbacks(view: RunView) -> Iterator[Finding]:
     """Code that puts a value of its own where a text cannot be read as a number, date or JSON."""
-    digests = {cell.span_id: cell.attributes.get(sc.CODE + ".sha256") for cell in spans_of(view, "cell")}
-    texts = view.payloads({digest for digest in digests.values() if isinstance(digest, str)})
-    cells, lines = [], []
-    for span_id, digest in digests.items():
-        found = _fallback_lines(texts.get(digest, "") if isinstance(digest, str) else "")
-        if found:
-            cells.append(span_id)
-            lines += [f"cell {view.by_id[span_id].cell} line {line}" for line in found]
-    if cells:
-        words = f"Cells that quietly go on where a text cannot be parsed: {len(cells):,} ({some_of(lines)}). "
+    if found := Fallbacks(view).by_cell:
+        lines = [
+            f"cell {view.by_id[key].cell} line {one.line}" for key, ones in found.items() for one in ones
+        ]
+        words = f"Cells that quietly go on where a text cannot be parsed: {len(found):,} ({some_of(lines)}). "
         words += "How often that happened is not on record."
-        yield Finding("parse_fallback", "check", words, len(cells), tuple(cells))
-
-
-def _fallback_lines(code: str) -> list[int]:
-    """Lines of handlers that neither raise nor print nor keep the error, around a call that parses."""
-    if "except" not in code or len(code) > _CODE_CHARS:
-        return []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of that code: they are not ours to tell
-            tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [
-        handler.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Try) and any(_parses(part) for line in node.body for part in ast.walk(line))
-        for handler in node.handlers
-        if not any(_tells(part) for part in ast.walk(handler))
-    ]
-
-
-def _parses(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    called = node.func
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
-    return name in _PARSERS
-
-
-def _tells(node: ast.AST) -> bool:
-    """Whether a part of a handler lets somebody know: it raises, or calls something (print, append, ...)."""
-    return isinstance(node, ast.Raise | ast.Call | ast.AugAssign)
+        yield Finding("parse_fallback", "check", words, len(found), tuple(found))
 
 
 def broken(view: RunView) -> Iterator[Finding]:

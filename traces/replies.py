@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, Literal
 
 from rlm_core.normalise import normalise
 
+ReadAs = Literal["number", "number in other words", "digits", "json"]
+NUMBER: Final = "a number"  # a form
 _LOOKED_AT: Final = 400  # characters: who declines says so at the beginning
 _LABEL_CHARS: Final = 40
 _LABEL_WORDS: Final = 3
@@ -26,6 +28,10 @@ _MEASURE: Final = re.compile(r"[^\w]*\d[\d.,]*-?[^\W\d]+")  # 10-year, 30km, $5m
 _DATE: Final = re.compile(r"\d+(?:[-/:]\d+)+")
 _AROUND: Final = ".,;:!?()[]{}<>|\"'`*_“”‘’«»"
 _CODE_CHARS: Final = (4, 80)
+_NAME: Final = re.compile(r"[^\W\d_][^\W\d_]{2,}(?:[-'’][^\W\d_]+)*")
+_ENDS: Final = (".", "!", "?", ":", "\u2022")  # after these a word is written large for its place
+_CLOSING: Final = tuple(".!?…:;)]}>\"'`”’»|*_-")
+_WORDS_CHARS: Final = 60  # shorter replies need no end
 _MOST_VALUES: Final = 200  # of one reply: each may have to be looked for in the whole prompt
 _TELLING_DIGITS: Final = 3  # a number of fewer digits may be counted, ranked or guessed from anywhere
 _DECLINED: Final = re.compile(
@@ -60,7 +66,7 @@ def form(text: str) -> str:
     if inner[:1] in ("{", "[") and len(inner) <= _JSON_CHARS:
         return _json_form(inner) or "running text"
     if _PLAIN_NUMBER.fullmatch(bare[:_LABEL_CHARS]) and len(bare) <= _LABEL_CHARS:
-        return "a number"
+        return NUMBER
     if is_label(bare):
         return "a word or two"
     return "running text"
@@ -100,6 +106,82 @@ def named_values(text: str) -> dict[str, str]:
         else:
             found |= {_comparable(written): written for written in _NUMBER.findall(word)}
     return found
+
+
+def names_in(text: str) -> dict[str, str]:
+    """The words of a text that are written as names are (`Liberec`), by their comparable form. The first word
+    of a sentence is none, unless the text is only a word or two.
+    """
+    found: dict[str, str] = {}
+    start = not is_label(text)
+    for part in text.split():
+        word = part.strip(_AROUND)
+        if not start and word[:1].isupper() and word[1:].islower() and _NAME.fullmatch(word):
+            found[word.casefold()] = word
+            if len(found) >= _MOST_VALUES:
+                break
+        start = part.endswith(_ENDS) or not part.strip(_AROUND + "-")
+    return found
+
+
+def is_closed(text: str) -> bool:
+    """Whether a text ends with a mark that closes something, or has only a few words, which need none."""
+    bare = text.rstrip()
+    return len(bare) <= _WORDS_CHARS or bare.endswith(_CLOSING)
+
+
+def can_be_read(text: str) -> frozenset[ReadAs]:
+    """What program code can read a text as: `int` or `float` as it stands, the same once commas, signs of
+    currencies and white space are gone, a search for digits, `json.loads`.
+    """
+    found: set[ReadAs] = set()
+    bare = text.strip()
+    if any(map(str.isdigit, bare)):
+        found.add("digits")
+    if len(bare) <= _LABEL_CHARS and _is_float(bare):
+        found |= {"number", "number in other words"}
+    elif len(bare) <= _LABEL_CHARS and _PLAIN_NUMBER.fullmatch(bare):
+        found.add("number in other words")
+    if 0 < len(bare) <= _JSON_CHARS and _is_json(bare):
+        found.add("json")
+    return frozenset(found)
+
+
+def _is_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def one_digit_away(written: str, source: str) -> str | None:
+    """The number of a source, as it is written there, that differs from another one in one digit, one digit
+    more or less, or two digits in the wrong order; None when there is no such number of two digits or more.
+    """
+    digits = _comparable(written)
+    if len(digits) < 2:
+        return None
+    return next((other for other in _NUMBER.findall(source) if _slip(digits, _comparable(other))), None)
+
+
+def _slip(one: str, other: str) -> bool:
+    """Whether two numbers in comparable form are one slip of the pen apart."""
+    if abs(len(one) - len(other)) > 1 or min(len(one), len(other)) < 2 or one == other:
+        return False
+    start = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if start is None:
+        return True
+    a, b = one[start:], other[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
 def is_telling(value: str) -> bool:

@@ -14,8 +14,9 @@ from typing import Final
 
 from rlm_core import semconv as sc
 from traces.facts import Facts
+from traces.reply_facts import Found, Signal, short
 from traces.rows import SpanRow
-from traces.siblings import Found, Signal, among_siblings, short
+from traces.siblings import among_siblings
 from traces.tree import outcome
 from traces.view import RunView
 
@@ -24,11 +25,16 @@ WEIGHTS: Final = {
     "error": 0.9,
     "cut off": 0.8,
     "empty": 0.7,
+    "digit": 0.7,
     "disagreement": 0.6,
     "refusal": 0.6,
+    "fallback": 0.6,
     "value": 0.5,
     "format": 0.5,
+    "name": 0.4,
+    "unfinished": 0.4,
     "length": 0.2,
+    "outlier": 0.2,
 }
 #: What a kind means, as a clause that can stand behind "sub-calls".
 MEANINGS: Final = {
@@ -37,8 +43,13 @@ MEANINGS: Final = {
     "empty": "whose reply is empty",
     "disagreement": "whose prompt was also asked elsewhere and answered differently",
     "refusal": "that decline or find nothing while their siblings answer",
+    "fallback": "that code could not read and passed over with a value of its own",
+    "digit": "that name a number of their prompt with a slip in its digits",
     "value": "that name a number which stands nowhere in their prompt",
+    "name": "that name somebody or something that stands nowhere in their prompt",
     "format": "whose reply has another form than those of their siblings",
+    "unfinished": "whose reply stops in the middle, while those of their siblings do not",
+    "outlier": "whose number is of another size than those of their siblings",
     "length": "whose reply is far longer or shorter than those of their siblings",
 }
 

@@ -26,12 +26,15 @@ def home(tmp_path: Path) -> Home:
     return home_in(tmp_path)
 
 
-def run_with(home: Home, calls: Iterable[tuple[str, str]], *, finish: str = "stop") -> RunView:
+def run_with(
+    home: Home, calls: Iterable[tuple[str, str]], *, finish: str = "stop", code: str = ""
+) -> RunView:
     """A run whose one cell asked prompts on one line and got replies."""
     with recording(home) as made:
         recorder = made.recorder
         run = recorder.start("run", sc.NAME_RUN, None, {sc.DEPTH: 0})
         cell = recorder.start("cell", sc.NAME_CELL, run, {sc.CELL: 0})
+        cell.text(sc.CODE, code)
         for index, (prompt, reply) in enumerate(calls):
             place = {sc.CELL: 0, sc.CALL_LINE: 3, sc.CALL_INDEX: index, sc.REQUEST_MODEL: "s"}
             call = recorder.start("sub_call", "chat s", cell, {**place, sc.PROMPT_HASH: sha256_text(prompt)})
@@ -118,11 +121,54 @@ def test_a_rare_label_that_the_prompt_offers_is_no_suspect(home: Home) -> None:
 
 def test_a_number_that_stands_nowhere_in_its_prompt_is_a_suspect(home: Home) -> None:
     calls = [(f"Contract {n} costs EUR {n},500 a year.", f"EUR {n}500") for n in range(10, 20)]
-    calls[3] = (calls[3][0], "EUR 73,500")
+    calls[3] = (calls[3][0], "EUR 96,418")
     (suspect,) = suspects(run_with(home, calls)).values()
     assert [signal.words for signal in suspect.signals] == [
-        "73,500 stands in the reply but nowhere in the prompt."
+        "96,418 stands in the reply but nowhere in the prompt."
     ]
+
+
+def test_a_number_that_is_one_slip_away_from_one_of_the_prompt_says_from_which(home: Home) -> None:
+    calls = [(f"Contract {n} costs EUR {n},500 a year.", f"EUR {n}500") for n in range(10, 20)]
+    calls[3] = (calls[3][0], "EUR 73,500")
+    (suspect,) = suspects(run_with(home, calls)).values()
+    assert [(signal.kind, signal.words) for signal in suspect.signals] == [
+        ("digit", "73,500 stands in the reply but nowhere in the prompt; 13,500, a digit away, stands there.")
+    ]
+
+
+def test_a_name_that_neither_prompt_nor_siblings_know_is_a_suspect(home: Home) -> None:
+    people = ["Gruber", "Novak", "Silva", "Moreau", "Weiss", "Costa", "Leroy", "Brandt", "Ortega", "Kowal"]
+    calls = [(f"Plant {n} is led by {name}.", f"It is {name}") for n, name in enumerate(people)]
+    assert kinds(run_with(home, calls[:9] + [(calls[9][0], "It is Kovacs")])) == {9: ["name"]}
+
+
+def test_a_reply_that_stops_in_the_middle_is_a_suspect(home: Home) -> None:
+    whole = "The ship was delayed by a storm off the coast, and the cargo was lost with it."
+    replies = [whole] * 9 + ["The ship was delayed by a storm off the coast, and the cargo was lost with"]
+    assert kinds(run_with(home, labels(*replies))) == {9: ["unfinished"]}
+
+
+def test_a_number_of_another_size_is_a_suspect(home: Home) -> None:
+    calls = [(f"Sizes: {n}00, 9000000", f"{n}00") for n in range(10, 20)] + [("Sizes: 9000000", "9000000")]
+    assert kinds(run_with(home, calls)) == {10: ["outlier"]}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for r in replies:\n    try:\n        total += int(r)\n    except ValueError:\n        pass",
+        "total = sum(float(r) if r.isdigit() else 0 for r in replies)",
+    ],
+)
+def test_a_reply_that_made_code_take_its_fallback_is_a_suspect(home: Home, code: str) -> None:
+    calls = [(f"Text {n}: {n}0 crates.", f"{n}0") for n in range(10, 19)] + [
+        ("Text 19: 190 crates.", "190 crates")
+    ]
+    assert "fallback" in kinds(run_with(home, calls, code=code))[9]
+    assert (
+        "fallback" not in kinds(run_with(home_in(home.root / "b"), calls, code="x = [r for r in replies]"))[9]
+    )
 
 
 def test_numbers_that_the_task_is_to_work_out_are_no_evidence(home: Home) -> None:

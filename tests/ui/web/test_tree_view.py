@@ -18,7 +18,7 @@ from tests.support.recorded_runs import recording, sub_call, wide_run
 from tests.traces.records import RUN, end, fin, header, start, write_spool
 from traces.home import Home
 from traces.reading import RunView, SpoolRun
-from traces.siblings import Signal
+from traces.reply_facts import Signal
 from traces.suspects import Suspect
 from ui.web import tree_view
 from ui.web.tree_rows import CHUNK, Row, Shape, TreeRows, tree_rows
