@@ -1,0 +1,94 @@
+"""What came of a replay, as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from traces.same_answer import explain
+from traces.trial import MODES, OUTCOMES
+from ui.figures import counted, duration, money
+from ui.visible import block, line
+
+if TYPE_CHECKING:
+    from traces.trial import Difference, Trial
+    from ui.replay_command import Played
+
+_SHOWN: Final = 200  # characters of a text on one line
+
+
+def replay_lines(played: Played, home: str = "") -> Iterator[str]:
+    """The outcome in a sentence, the answers, what it rests on, what it took, where to look further; `home`
+    is the option that names the home, if one does.
+    """
+    first = played.trials[0]
+    yield _verdict(played)
+    yield ""
+    yield f"answer: {_text(first.answer)}"
+    if first.answer != first.original_answer:
+        yield f"before: {_text(first.original_answer)}"
+    if played.target is not None:
+        how = f"{_origin(played)}; {explain(played.target.how)}"
+        yield f"should be: {_text(played.target.text)} ({how})"
+    if first.reached is not None:
+        yield from _reached(first.reached)
+    if first.stopped:
+        yield f"stopped: {line(first.stopped)}"
+    yield from (f"assumed: {line(sentence)}" for sentence in first.assumed)
+    if first.ambiguous:
+        yield f"ambiguous: {counted(len(first.ambiguous), 'call')} of equal prompts were answered differently"
+    yield ""
+    yield f"replay: {line(played.replayability.words)}"
+    yield f"mode {first.mode}: {MODES[first.mode]}"
+    for trial in played.trials:
+        yield _facts(trial)
+    yield f"look deeper: rlmscope show {first.run_id}{home}"
+    yield f"compare: rlmscope diff {played.view.run_id} {first.run_id}{home}"
+
+
+def _verdict(played: Played) -> str:
+    times = len(played.trials)
+    if times > 1:
+        if played.target is None:
+            answers = len({trial.answer for trial in played.trials})
+            return f"Played {times} times: {counted(answers, 'different answer')}."
+        return (
+            f"Played {times} times: the answer was the one that it should be {played.fixed} of {times} times."
+        )
+    first = played.trials[0]
+    if first.mode == "strict" and not first.patches and first.outcome == "unchanged":
+        return "The run played again gives the same answer."
+    return OUTCOMES[first.outcome]
+
+
+def _origin(played: Played) -> str:
+    return "from a good run" if played.target and played.target.origin == "good run" else "expected"
+
+
+def _reached(place: Difference) -> Iterator[str]:
+    where = "a later turn" if place.iteration is None else f"iteration {place.iteration}"
+    yield f"the root was shown other output in {where}:"
+    yield f"  then: {_text(place.old)}"
+    yield f"  now:  {_text(place.new)}"
+
+
+def _facts(trial: Trial) -> str:
+    parts = [
+        f"run {trial.run_id}" if trial.run_id else "not recorded",
+        *([counted(len(trial.patches), "patch", "patches")] if trial.patches else []),
+        f"{counted(trial.hits, 'sub-call')} from the record or a patch",
+        *([counted(trial.misses, "prompt") + " that no record holds"] if trial.misses else []),
+        counted(trial.live_calls, "call") + " to a model",
+        f"cost {money(trial.cost_usd, None)}",
+        duration(trial.seconds),
+    ]
+    return " · ".join(parts)
+
+
+def _text(text: str | None) -> str:
+    if text is None:
+        return "(none)"
+    if "\n" in text.strip():
+        return "\n" + block(text)
+    shown = line(text)
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
