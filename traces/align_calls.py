@@ -1,0 +1,146 @@
+"""Which sub-call of one cell is which of another: passes from the surest sign to the weakest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Final
+
+from rlm_core import semconv as sc
+from traces.align_cells import ALIKE
+from traces.align_keys import Matched, Side, Sources, asked, count, likeness, order, sources, text
+from traces.rows import SpanRow
+from traces.tree import Node
+
+_MOST_COMPARED: Final = 500  # left over on one side whose prompts are compared word by word
+_RARE: Final = 25  # calls that share a word: what more have says nothing
+_LAST: Final = 2**62
+Pair = tuple[Node, Node, Matched]
+
+
+class Calls:
+    """The calls of two cells (or of all that is left of two runs) that have no partner yet."""
+
+    def __init__(self, a: Sequence[Node], b: Sequence[Node], sides: tuple[Side, Side]) -> None:
+        self.a = sorted(a, key=lambda node: order(node.span))
+        self.b = sorted(b, key=lambda node: order(node.span))
+        self._sides = sides
+
+    def same_prompt(self) -> Iterator[Pair]:
+        """Calls that were asked the same; equal ones in the order in which they were made."""
+        yield from self._by(lambda span: _known(span.kind, asked(span)), "prompt", _occurrence)
+
+    def alike(self, same_code: bool) -> Iterator[Pair]:
+        """Calls that are the same for other reasons, the surest first. `same_code`: the cells that made them
+        have the same code, so that calls of one line correspond.
+        """
+        yield from self._by(_place, "template and place")
+        yield from self._by(_template, "template and order", even=True)
+        yield from self._similar()
+        yield from self._by(_template, "template and order")
+        if same_code:
+            yield from self._by(lambda span: (span.kind, count(span, sc.CALL_LINE)), "place", even=True)
+
+    def _by(
+        self,
+        key: Callable[[SpanRow], Hashable | None],
+        matched: Matched,
+        rank: Callable[[SpanRow], tuple[int, int]] = order,
+        *,
+        even: bool = False,
+    ) -> Iterator[Pair]:
+        """Pair calls of equal keys in order; `even`: only where both sides have equally many of a key."""
+        groups: dict[Hashable, tuple[list[Node], list[Node]]] = defaultdict(lambda: ([], []))
+        for place, nodes in enumerate((self.a, self.b)):
+            for node in nodes:
+                if (found := key(node.span)) is not None:
+                    groups[found][place].append(node)
+        pairs: list[Pair] = []
+        for one, other in groups.values():
+            if one and other and (not even or len(one) == len(other)):
+                ranked = (sorted(nodes, key=lambda node: rank(node.span)) for nodes in (one, other))
+                pairs += [(x, y, matched) for x, y in zip(*ranked, strict=False)]
+        yield from self._taken([pair for pair in pairs if matched == "prompt" or not _apart(*pair[:2])])
+
+    def _similar(self) -> Iterator[Pair]:
+        if not self.a or not self.b or max(len(self.a), len(self.b)) > _MOST_COMPARED:
+            return
+        words = [
+            {
+                **side.words((node.span for node in nodes if node.span.kind != "run"), sc.PROMPT),
+                **side.words((node.span for node in nodes if node.span.kind == "run"), sc.QUESTION),
+            }
+            for side, nodes in zip(self._sides, (self.a, self.b), strict=True)
+        ]
+        scored = []
+        for x, y in self._candidates(words[1]):
+            one, other = self.a[x].span, self.b[y].span
+            score = likeness(words[0].get(one.span_id, frozenset()), words[1].get(other.span_id, frozenset()))
+            if score >= ALIKE and one.kind == other.kind and not _apart(self.a[x], self.b[y]):
+                scored.append((-score, abs(x - y), x, y))
+        taken_a: set[int] = set()
+        taken_b: set[int] = set()
+        pairs: list[Pair] = []
+        for _, _, x, y in sorted(scored):
+            if x not in taken_a and y not in taken_b:
+                taken_a.add(x)
+                taken_b.add(y)
+                pairs.append((self.a[x], self.b[y], "similarity"))
+        yield from self._taken(pairs)
+
+    def _candidates(self, words: dict[str, frozenset[str]]) -> Iterator[tuple[int, int]]:
+        """Pairs worth a comparison: all of few; of many those that share a word which few have."""
+        if len(self.a) * len(self.b) <= _MOST_COMPARED:
+            yield from ((x, y) for x in range(len(self.a)) for y in range(len(self.b)))
+            return
+        having: dict[str, list[int]] = defaultdict(list)
+        for y, node in enumerate(self.b):
+            for word in words.get(node.span.span_id, ()):
+                having[word].append(y)
+        mine = self._sides[0].words((node.span for node in self.a), sc.PROMPT)
+        for x, node in enumerate(self.a):
+            rare = (having[w] for w in mine.get(node.span.span_id, ()) if 0 < len(having.get(w, ())) <= _RARE)
+            yield from ((x, y) for y in sorted({y for ys in rare for y in ys}))
+
+    def _taken(self, pairs: Sequence[Pair]) -> Iterator[Pair]:
+        gone = {id(node) for x, y, _ in pairs for node in (x, y)}
+        self.a = [node for node in self.a if id(node) not in gone]
+        self.b = [node for node in self.b if id(node) not in gone]
+        yield from pairs
+
+
+def _known(*parts: str | None) -> Hashable | None:
+    return None if None in parts else parts
+
+
+def _occurrence(span: SpanRow) -> tuple[int, int]:
+    number = count(span, sc.CALL_OCCURRENCE)
+    return (_LAST if number is None else number, span.seq)
+
+
+def _template(span: SpanRow) -> Hashable | None:
+    return _known(span.kind, text(span, sc.TEMPLATE_HASH))
+
+
+def _place(span: SpanRow) -> Hashable | None:
+    template, ranges = _template(span), sources(span).ranges
+    return (template, ranges) if template is not None and ranges else None
+
+
+def _apart(a: Node, b: Node) -> bool:
+    """Whether two calls were given passages of the corpus that have nothing in common."""
+    one, other = sources(a.span), sources(b.span)
+    if not (one.given and other.given and one.ranges and other.ranges):
+        return False
+    return not overlap(one, other)
+
+
+def overlap(one: Sources, other: Sources) -> int:
+    """How many bytes of the corpus two calls were both given; passages that overlap each other count once
+    for each pair."""
+    total = 0
+    for document, start, end in one.ranges:
+        for also, first, behind in other.ranges:
+            if document == also:
+                total += max(0, min(end, behind) - max(start, first))
+    return total
