@@ -1,7 +1,7 @@
 """Untrusted text (from models, corpora, errors) made safe to show: on a terminal, in a report.
 
-A terminal obeys escape sequences wherever they come from, every reader bidirectional marks. Everything that is not
-plain printable text is therefore shown as a visible stand-in; nothing is dropped.
+A terminal obeys escape sequences wherever they come from, and every reader bidirectional marks. Everything
+that is not plain printable text is therefore shown as a visible stand-in; nothing is dropped.
 """
 
 from __future__ import annotations
