@@ -73,8 +73,8 @@ class Chosen:
 
     @property
     def finished(self) -> tuple[RunSummary, ...]:
-        """Those that ended with an answer."""
-        return tuple(run for run in self.runs if run.status == "ok")
+        """Those that ended with an answer. What a replay costs says nothing of what a run does."""
+        return tuple(run for run in self.runs if run.status == "ok" and run.replay_of is None)
 
 
 def choose(runs: Iterable[RunSummary], scope: Scope) -> Chosen:

@@ -1,8 +1,8 @@
 """The filters of the Runs page. The address holds them: a widget shows what stands there and writes there.
 
 Query parameters: `q` (words), `status`, `verdict`, `tag`, `model`, `corpus`, `kind`, `same` (a run id: runs
-that ask the same), `group` (1: by question), `sort` (a column, `-` in front: descending), `chosen` (ids),
-`page`.
+that ask the same), `replays` (1: also runs that play another one again), `group` (1: by question), `sort` (a
+column, `-` in front: descending), `chosen` (ids), `page`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _NAMES: Final = (
     "corpus",
     "kind",
     "same",
+    "replays",
     "group",
     "sort",
     "chosen",
@@ -134,17 +135,33 @@ def grouped() -> bool:
     return value == "1"
 
 
+def with_replays() -> bool:
+    """Whether the address asks for replays too."""
+    return asked_for("replays") == "1"
+
+
+def replays_switch(count: int) -> None:
+    """Draw the switch that shows replays, of which there are so many."""
+    if (value := asked_for("replays")) not in ("", "1"):
+        note(f"The address says {value[:80]!r} of replays, which means nothing here: they are left out.")
+    _show("replays", with_replays())
+    st.toggle(
+        f"Replays ({count:,})", key=field("replays"), on_change=_switched, args=("replays",),
+        help="Also runs that play another run again, as tests of an answer do.",
+    )  # fmt: skip
+
+
 def group_switch() -> None:
     """Draw the switch between runs and questions."""
     _show("group", asked_for("group") == "1")
     st.toggle(
-        "By question", key=field("group"), on_change=_switched,
+        "By question", key=field("group"), on_change=_switched, args=("group",),
         help="One line for all runs that ask the same question over the same corpus.",
     )  # fmt: skip
 
 
-def _switched() -> None:
-    put("group", "1" if st.session_state[field("group")] else "")
+def _switched(name: str) -> None:
+    put(name, "1" if st.session_state[field(name)] else "")
 
 
 def order() -> tuple[str, bool]:

@@ -143,10 +143,15 @@ def item(run: RunSummary, zone: str | None, said: Opinions) -> Item:
     cells: dict[str, Cell] = row(run, zone)
     word = _verdict(run, said)
     cells["Verdict"] = None if word is None else (word, verdict_view.COLOURS[word])
-    note = example_note(run.run_id)
-    cells["Tags"] = ", ".join([*([_example(note)] if note else []), *said.tags(run.run_id)])
+    note = example_note(run.run_id) or _replay(run)
+    own = [] if note is None else ["replay" if run.replay_of is not None else _example(note)]
+    cells["Tags"] = ", ".join([*own, *said.tags(run.run_id)])
     listed = [cells[column.name] for column in COLUMNS]
     return Item(run.run_id, listed, href=href(run_link(run.run_id)), note=note or "")
+
+
+def _replay(run: RunSummary) -> str | None:
+    return None if run.replay_of is None else f"Plays the run {run.replay_of} again."
 
 
 def _example(note: str) -> str:

@@ -147,6 +147,8 @@ def words(scope: Scope, chosen: Chosen, of_all: int) -> None:
         told += f", {len(scope.runs):,} chosen by hand"
     if scope.first or scope.last:
         told += f"; begun from {scope.first or 'the first day'} to {scope.last or 'today'} (UTC)"
+    if replays := sum(run.replay_of is not None for run in chosen.runs):
+        told += f"; {counted(replays, 'of them is a replay', 'of them are replays')}"
     if at_work:
         told += f"; {at_work:,} at work, counted so far"
     st.caption(told)

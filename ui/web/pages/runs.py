@@ -33,18 +33,22 @@ def page() -> None:
 def _list(home: Home) -> None:
     try:
         with st.spinner("Reading the runs"):
-            runs, said = list_runs(home, warn=note), opinions(home)
+            every, said = list_runs(home, replays=True, warn=note), opinions(home)
     except RLMScopeError as error:
         problem(error)
         return
     _leave()
+    runs_filters.arrive()
+    replays = sum(run.replay_of is not None for run in every)
+    runs = every if runs_filters.with_replays() else [run for run in every if run.replay_of is None]
     at_work = any(run.status == "running" for run in runs)
     if at_work != st.session_state.get(_ARMED, False):
         st.session_state[_ARMED] = at_work
         st.rerun()
-    runs_filters.arrive()
     runs_delete.confirm(home, runs)
     if not runs:
+        if replays:
+            runs_filters.replays_switch(replays)
         st.text("There are no runs yet. A run appears here as soon as a question is asked.")
         st.page_link("pages/ask.py", label="Ask a question")
         return
@@ -53,7 +57,7 @@ def _list(home: Home) -> None:
     if wanted.same:
         _same(next(run for run in runs if run.run_id == wanted.same))
     groups = questions(found) if runs_filters.grouped() else None
-    _bar(runs, found, groups)
+    _bar(runs, found, groups, replays)
     if not found:
         st.text("No run fits these filters.")
         st.button("Show all runs", on_click=_all)
@@ -84,14 +88,18 @@ def _same(run: RunSummary) -> None:
         st.button("All questions", key="runs-all-questions", on_click=runs_filters.put, args=("same", ""))
 
 
-def _bar(runs: Sequence[RunSummary], found: Sequence[RunSummary], groups: list[Question] | None) -> None:
-    """How many are shown, and what can be done with those that are chosen."""
+def _bar(
+    runs: Sequence[RunSummary], found: Sequence[RunSummary], groups: list[Question] | None, replays: int
+) -> None:
+    """How many are shown, and what can be done with those that are chosen; there are so many replays."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         every, at_work = counted(len(runs), "run"), sum(run.status == "running" for run in runs)
         shown = every if len(found) == len(runs) else f"{len(found):,} of {every}"
         asked = "" if groups is None else f" in {counted(len(groups), 'question')}"
         with st.container(width="stretch"):
             st.caption(shown + asked + (f", {at_work:,} at work" if at_work else ""))
+        if replays or runs_filters.with_replays():
+            runs_filters.replays_switch(replays)
         runs_filters.group_switch()
         if groups is None:
             _with_chosen(runs, found)
