@@ -96,7 +96,11 @@ class CellRuns:
     def _instead(self, number: int, iteration: int, span: RunSpan) -> str | None:
         """What the root is shown of a cell that is not run again while a record is played."""
         playback = self.state.playback
-        shown = None if playback is None else playback.cell(self.path, iteration, number)
+        try:
+            shown = None if playback is None else playback.cell(self.path, iteration, number)
+        except BaseException:  # the record ends in this cell
+            span.end("cancelled")
+            raise
         if shown is not None:
             span.text(sc.STDOUT_SHOWN, shown)
             span.set({sc.EXCEPTION_TYPE: "NotRunAgain"})

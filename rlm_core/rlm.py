@@ -213,7 +213,7 @@ class RLM:
                 )
                 state.watcher = watcher
                 state.sources.question = question
-                facts = self._run_facts()
+                facts = self._run_facts(self.seed if again is None else again.seed)
                 if again is not None:
                     again.set_up(state)
                     facts |= again.facts
@@ -240,19 +240,19 @@ class RLM:
             rng=random.Random(f"{self.seed}/{run_id}"),
         )
 
-    def _run_facts(self) -> dict[str, str | int | float | bool | None]:
+    def _run_facts(self, seed: int) -> dict[str, str | int | float | bool | None]:
         rate, fault_seed = self._faults
-        hash_seed = self.seed % (1 << 32)
+        hash_seed = seed % (1 << 32)
         seeds = {
             "python_hash": hash_seed,
-            "random": self.seed,
+            "random": seed,
             "numpy": hash_seed,
             "fault": fault_seed,
             "fault_rate": rate,
         }
         return {
             sc.SEEDS: as_json(seeds),
-            sc.VERSIONS: as_json(_versions()),
+            sc.VERSIONS: as_json(versions()),
             sc.PROMPTS_VERSION: PROMPTS_VERSION,
             sc.RETRIES: as_json(asdict(self._retries)),
             sc.DEMO: self.root.startswith("demo/") and self.sub.startswith("demo/"),
@@ -338,7 +338,8 @@ def _new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(4).hex()}"
 
 
-def _versions() -> dict[str, str | None]:
+def versions() -> dict[str, str | None]:
+    """The versions of what runs here, by name; None for what is not installed."""
     found: dict[str, str | None] = {
         "rlmscope": rlm_core.__version__,
         "python": platform.python_version(),

@@ -1,0 +1,345 @@
+"""A recorded run as a program that can be played again: turns, cells, calls and what they were answered.
+
+Read out of a `RunView`; the record is untrusted: whatever does not fit is a `RecordError` with one sentence,
+or simply unknown. Calls are keyed by (run path, cell, request hash, occurrence); the ordinal in the cell is
+for display and for frozen replays only. A child run has a path of its own: a program inside the program.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.cells import extract
+from rlm_core.errors import RecordError
+from rlm_core.limits import Limits
+from rlm_core.prompts import fence
+from traces.detail import decoded
+from traces.rows import SpanRow
+from traces.view import RunView
+
+Reply = dict[str, Any]
+Key = tuple[str, int, str, int]  # run path, cell, request hash, occurrence
+_INTERRUPTED: Final = (
+    "[the cell was interrupted: "  # in what the root was shown, for records without the fact
+)
+_LIMIT_STOPS: Final = ("budget", "timeout", "max_iterations")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The reply of the root in one iteration; `codes` are the cells that ran."""
+
+    span_id: str
+    text: str
+    finish_reason: str | None
+    forced: bool
+    cells: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCell:
+    """A cell as it ran. `again` is false for one that was killed or interrupted: it is not run again."""
+
+    span_id: str
+    path: str
+    iteration: int
+    number: int
+    code: str
+    stdout: str | None  # sha256
+    shown: str | None  # sha256 of what the root was shown
+    exception_type: str | None
+    again: bool
+    ended: bool  # its end is in the record
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A sub-call, or the span of a child run (`child_path`), with the reply that code got; None: unknown."""
+
+    span_id: str
+    key: Key
+    ordinal: int
+    prompt_hash: str | None
+    reply: Reply | None
+    child_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that playing a run again needs. `texts` are the payloads that comparisons cite."""
+
+    run_id: str
+    question: str
+    corpus_id: str
+    root_model: str
+    sub_model: str
+    seed: int
+    limits: Limits
+    versions: Mapping[str, Any]
+    answer: str | None
+    answer_form: str | None  # sha256 of its JSON form
+    turns: Mapping[tuple[str, int], Turn]
+    cells: Mapping[tuple[str, int], RecordedCell]
+    calls: Mapping[Key, RecordedCall]
+    refused: Mapping[tuple[str, int, str], Reply]  # child runs turned away: by path, cell, question hash
+    budgets: Mapping[tuple[str, int], tuple[Reply, ...]]
+    ends: Mapping[str, str]  # run path -> stop reason
+    ambiguous: frozenset[str] = field(default_factory=frozenset)  # equal requests, unequal replies
+
+    def call(self, span_id: str) -> RecordedCall | None:
+        """The sub-call or child run of a span."""
+        return next((call for call in self.calls.values() if call.span_id == span_id), None)
+
+    def cell(self, span_id: str) -> RecordedCell | None:
+        """The cell of a span."""
+        return next((cell for cell in self.cells.values() if cell.span_id == span_id), None)
+
+
+def read_program(view: RunView) -> Program:
+    """The program of a run that has ended. Raises RecordError when the record does not hold what it needs."""
+    if view.live:
+        raise RecordError("The run still goes on: it can be replayed when it has ended.")
+    reader = _Reader(view)
+    top = next((span for span in view.spans if span.kind == "run" and span.parent_id is None), None)
+    if top is None:
+        raise RecordError("The record does not hold the run itself, so it cannot be replayed.")
+    question = reader.text(top, sc.QUESTION)
+    corpus_id, seeds = top.attributes.get(sc.CORPUS_ID), decoded(top.attributes.get(sc.SEEDS))
+    if question is None or not isinstance(corpus_id, str):
+        raise RecordError("The record does not hold the question or the corpus, so it cannot be replayed.")
+    seed = seeds.get("random") if isinstance(seeds, dict) else None
+    if type(seed) is not int:
+        raise RecordError("The record does not hold the seeds of the run, so it cannot be replayed.")
+    calls = list(reader.calls())
+    versions = decoded(top.attributes.get(sc.VERSIONS))
+    return Program(
+        run_id=view.run_id,
+        question=question,
+        corpus_id=corpus_id,
+        root_model=_text(top.attributes.get(sc.ROOT_MODEL)) or "",
+        sub_model=_text(top.attributes.get(sc.SUB_MODEL)) or "",
+        seed=seed,
+        limits=_limits(top.attributes.get(sc.LIMITS)),
+        versions=versions if isinstance(versions, dict) else {},
+        answer=view.summary.answer,
+        answer_form=_text(top.attributes.get(sc.ANSWER_VALUE + ".sha256")),
+        turns=reader.turns(),
+        cells=reader.cells,
+        calls={call.key: call for call in calls},
+        refused=reader.refused(),
+        budgets=reader.budgets(),
+        ends=reader.ends(),
+        ambiguous=_ambiguous(calls),
+    )
+
+
+class _Reader:
+    """The spans of a record by what they are."""
+
+    def __init__(self, view: RunView) -> None:
+        self._view = view
+        self._by_id = view.by_id
+        self._texts = view.payloads(_wanted(view))
+        self.cells = {(cell.path, cell.number): cell for cell in self._cells()}
+
+    def text(self, span: SpanRow, prefix: str) -> str | None:
+        """A payload of a span, None where there is none or the record does not hold it."""
+        digest = span.attributes.get(prefix + ".sha256")
+        return self._texts.get(digest) if isinstance(digest, str) else None
+
+    def _cells(self) -> Iterator[RecordedCell]:
+        for span in self._view.spans:
+            path, number = _text(span.attributes.get(sc.RUN_PATH)), span.cell
+            if span.kind != "cell" or path is None or number is None:
+                continue
+            code = self.text(span, sc.CODE)
+            if code is None:
+                raise RecordError(
+                    f"The record does not hold the code of cell {number}: it is not replayable."
+                )
+            failed = _text(span.attributes.get(sc.EXCEPTION_TYPE))
+            shown = self.text(span, sc.STDOUT_SHOWN) or ""
+            stopped = sc.CELL_INTERRUPTED in span.attributes or (
+                failed == "KeyboardInterrupt" and _INTERRUPTED in shown
+            )
+            yield RecordedCell(
+                span_id=span.span_id,
+                path=path,
+                iteration=span.iteration or 0,
+                number=number,
+                code=code,
+                stdout=_text(span.attributes.get(sc.STDOUT + ".sha256")),
+                shown=_text(span.attributes.get(sc.STDOUT_SHOWN + ".sha256")),
+                exception_type=failed,
+                again=not stopped and failed not in ("WorkerDied", "NotRunAgain"),
+                ended=span.status in ("ok", "error"),
+            )
+
+    def turns(self) -> dict[tuple[str, int], Turn]:
+        """The root's replies by run path and iteration."""
+        numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for cell in self.cells.values():
+            numbers[cell.path, cell.iteration].append(cell.number)
+        found = {}
+        for span in self._view.spans:
+            path = _text(span.attributes.get(sc.RUN_PATH))
+            if span.kind != "root_call" or path is None or span.iteration is None or span.status != "ok":
+                continue
+            text, reasons = self.text(span, sc.RESPONSE), decoded(span.attributes.get(sc.FINISH_REASONS))
+            if text is None:
+                raise RecordError(
+                    f"The record does not hold the root's reply of turn {span.iteration + 1}: it is not "
+                    "replayable."
+                )
+            parent = self._by_id.get(span.parent_id or "")
+            reason = reasons[0] if isinstance(reasons, list) and reasons else "stop"
+            turn = Turn(
+                span.span_id,
+                text,
+                reason if isinstance(reason, str) else "stop",
+                parent is not None and parent.attributes.get(sc.FORCED) is True,
+                tuple(sorted(numbers[path, span.iteration])),
+            )
+            found[path, span.iteration] = self._faithful(turn, path, span.iteration)
+        return found
+
+    def _faithful(self, turn: Turn, path: str, iteration: int) -> Turn:
+        """The turn, with a reply out of which this version takes the cells that ran."""
+        codes = [self.cells[path, number].code for number in turn.cells]
+        if not codes or codes == codes_of(turn.text, turn.finish_reason)[: len(codes)]:
+            return turn
+        text = reply_with(codes)
+        if codes_of(text) != codes:
+            raise RecordError(
+                f"The cells of turn {iteration + 1} cannot be taken out of its reply by this version."
+            )
+        return replace(turn, text=text, finish_reason="stop")
+
+    def calls(self) -> Iterator[RecordedCall]:
+        """Sub-calls and child runs that reached the point of a request."""
+        for span in self._view.spans:
+            place = self._place(span)
+            facts = span.attributes
+            digest, occurrence = _text(facts.get(sc.REQUEST_HASH)), facts.get(sc.CALL_OCCURRENCE)
+            if place is None or digest is None or type(occurrence) is not int:
+                continue
+            ordinal = facts.get(sc.CALL_ORDINAL)
+            yield RecordedCall(
+                span.span_id,
+                (*place, digest, occurrence),
+                ordinal if type(ordinal) is int else 0,
+                _text(facts.get(sc.PROMPT_HASH)),
+                self._reply(span),
+                _text(facts.get(sc.RUN_PATH)) if span.kind == "run" and self._was_run(span) else None,
+            )
+
+    def _was_run(self, span: SpanRow) -> bool:
+        return span.attributes.get(sc.SERVED_FROM) is None
+
+    def _place(self, span: SpanRow) -> tuple[str, int] | None:
+        """Run path and cell that made a call."""
+        if span.kind != "sub_call" and not span.is_child_run:
+            return None
+        above = self._by_id.get(span.parent_id or "")
+        if above is not None and above.kind == "batch":
+            above = self._by_id.get(above.parent_id or "")
+        if above is None or above.kind != "cell" or above.cell is None:
+            return None
+        path = _text(above.attributes.get(sc.RUN_PATH))
+        return None if path is None else (path, above.cell)
+
+    def _reply(self, span: SpanRow) -> Reply | None:
+        if span.status == "ok":
+            served = span.attributes.get(sc.SERVED_FROM) is not None
+            prefix = sc.ANSWER if span.kind == "run" and not served else sc.RESPONSE
+            text = self.text(span, prefix)
+            return None if text is None else {"ok": text}
+        if span.status in ("error", "cancelled") and span.error_type:
+            return {"err": span.error_type, "msg": _text(span.attributes.get(sc.ERROR_MESSAGE)) or ""}
+        return None
+
+    def refused(self) -> dict[tuple[str, int, str], Reply]:
+        """Child runs that were turned away before they were any."""
+        found = {}
+        for span in self._view.spans:
+            place, question = self._place(span), _text(span.attributes.get(sc.PROMPT_HASH))
+            known = span.attributes.get(sc.REQUEST_HASH) is not None
+            if place is not None and question and not known and (reply := self._reply(span)) is not None:
+                found[(*place, question)] = reply
+        return found
+
+    def budgets(self) -> dict[tuple[str, int], tuple[Reply, ...]]:
+        """What `budget()` answered, by run path and cell, in order."""
+        found: dict[tuple[str, int], tuple[Reply, ...]] = {}
+        for cell in self.cells.values():
+            events = [e for e in self._view.events(cell.span_id) if e["name"] == sc.EV_HOST_REPLY]
+            replies = [decoded(event["attributes"].get("reply")) for event in events]
+            found[cell.path, cell.number] = tuple(reply for reply in replies if isinstance(reply, dict))
+        return found
+
+    def ends(self) -> dict[str, str]:
+        """How each (child) run stopped."""
+        return {
+            path: reason
+            for span in self._view.spans
+            if span.kind == "run"
+            and (path := _text(span.attributes.get(sc.RUN_PATH))) is not None
+            and (reason := _text(span.attributes.get(sc.STOP_REASON))) in _LIMIT_STOPS
+        }
+
+
+def codes_of(reply: str, finish_reason: str | None = "stop") -> list[str]:
+    """The codes that the engine takes out of a reply."""
+    return [cell.code for cell in extract(reply, finish_reason).cells]
+
+
+def reply_with(codes: Collection[str]) -> str:
+    """A reply of which the engine takes exactly these codes, unless they are no code."""
+    return "\n\n".join(fence(code, "repl") for code in codes)
+
+
+def _wanted(view: RunView) -> set[str]:
+    """The payloads a program is made of: not the prompts, which are the bulk of a record."""
+    prefixes = (sc.QUESTION, sc.CODE, sc.RESPONSE, sc.ANSWER, sc.STDOUT_SHOWN, sc.STDOUT)
+    digests = (span.attributes.get(prefix + ".sha256") for span in view.spans for prefix in prefixes)
+    return {digest for digest in digests if isinstance(digest, str)}
+
+
+def _limits(raw: object) -> Limits:
+    """The limits a run had, without those on spending: what a replay spends has a budget of its own."""
+    said = decoded(raw)
+    known = Limits()
+    if not isinstance(said, dict):
+        return known
+    free = ("max_calls", "max_tokens", "max_cost_usd")
+    values = {
+        one.name: said[one.name]
+        for one in fields(Limits)
+        if one.name in said and one.name not in free and _fits(said[one.name], getattr(known, one.name))
+    }
+    return replace(known, **values, max_calls=None)
+
+
+def _fits(value: object, example: object) -> bool:
+    if example is None or isinstance(example, float):
+        return value is None or (type(value) in (int, float) and json.dumps(value) not in ("NaN", "Infinity"))
+    return type(value) is int and value >= 0
+
+
+def _ambiguous(calls: Collection[RecordedCall]) -> frozenset[str]:
+    """Calls of one path whose request was made more than once and answered differently."""
+    same: dict[tuple[str, str], list[RecordedCall]] = defaultdict(list)
+    for call in calls:
+        if call.child_path is None and call.reply is not None:
+            same[call.key[0], call.key[2]].append(call)
+    unequal = (group for group in same.values() if any(call.reply != group[0].reply for call in group))
+    return frozenset(call.span_id for group in unequal for call in group)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

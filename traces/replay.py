@@ -1,0 +1,324 @@
+"""Playing a recorded run again, with patches: what would the answer have been?
+
+The run is executed by the engine itself (`rlm_core`): its recorded cells run in a sandboxed worker over the
+recorded corpus, while root turns and sub-calls are answered from the record (`traces.playing`). The root's
+code stays as recorded unless mode "reask" asks for it; a patch that only changes what the root was shown is
+`reached_root`, never "unchanged". Method: counterfactual replay, `traces.trial` holds the words.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from types import TracebackType
+from typing import Final, Self
+
+from rlm_core.answer import Answer
+from rlm_core.corpus import Corpus
+from rlm_core.errors import CorpusError, InputError, ModelError, RecordError, RLMScopeError
+from rlm_core.lm_handler import Completion, LMHandler, Request
+from rlm_core.pricing import PriceTable
+from rlm_core.rlm import RLM
+from rlm_core.telemetry import Attribute, Recorder
+from traces.home import Home
+from traces.playing import Deck, Patches, Playing
+from traces.program import read_program
+from traces.same_answer import same_answer
+from traces.trial import Budget, Difference, Mode, Outcome, Patch, Replayability, Spent, Target, Trial
+from traces.view import RunView
+
+_TOLD: Final = 20  # differences whose texts are looked up
+_SEED_STEP: Final = 0x5EED  # added to the seeds of the second check
+
+
+class BudgetUsedUp(RLMScopeError):
+    """No further replay may be made."""
+
+
+class Replayer:
+    """One recorded run, played again as often as the budget allows. A context manager; not thread-safe.
+
+    `also` are further records whose replies may serve a prompt that this record does not hold (a good run, a
+    twin). `handler` is who is asked live; by default the recorded models, or `root` and `sub` in their place,
+    through LiteLLM. `sandbox` is the least level of the workers, by default today's minimum.
+
+    Raises InputError or RecordError, in one sentence, when the record cannot be played.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        view: RunView,
+        *,
+        also: Sequence[RunView] = (),
+        handler: LMHandler | None = None,
+        root: str | None = None,
+        sub: str | None = None,
+        budget: Budget = Budget(),  # noqa: B008 - immutable
+        prices: PriceTable | None = None,
+        sandbox: str | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> None:
+        self.view = view
+        self.program = read_program(view)
+        self.budget = budget
+        self.spent = Spent()
+        self._deck = Deck(self.program)
+        self._others = [Deck(read_program(other)) for other in also]
+        self._cancelled = cancelled or (lambda: False)
+        self._corpus = _corpus(home, self.program.corpus_id)
+        self._models = {"root": root or self.program.root_model, "sub": sub or self.program.sub_model}
+        nobody = handler is None and budget.live_calls <= 0
+        self._rlm = RLM(
+            self._models["root"],
+            self._models["sub"],
+            limits=self.program.limits,
+            handler=_Nobody() if nobody else handler,
+            prices=prices,
+            sandbox=sandbox,
+        )
+        self._memo: dict[str, dict[str, object]] = {}
+        self._checked: Replayability | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release connections and the engine's thread."""
+        self._rlm.close()
+
+    def check(self) -> Replayability:
+        """Whether the run comes out as recorded: played without a patch with its own seeds, then with others.
+
+        Worked out once; it counts as no replay.
+        """
+        from traces.replayability import replayability
+
+        if self._checked is None:
+            first = self._play(Patches(), "strict", self.program.seed)
+            other = None
+            if not self.unlike(first):
+                other = self._play(Patches(), "strict", self.program.seed + _SEED_STEP)
+            self._checked = replayability(self, first, other)
+        return self._checked
+
+    def unlike(self, played: Played) -> tuple[Difference, ...]:
+        """Where an unpatched replay and the record part, in order; texts are whole."""
+        playing, answer = played
+        found = [one for one in playing.differences if one.what in ("stdout", "exception", "cell", "shown")]
+        found += [
+            Difference("uncalled", call.key[0], cell=call.key[1], span_id=call.span_id)
+            for call in playing.uncalled()
+        ]
+        if playing.stopped is not None:
+            found.append(Difference("call", new=playing.stopped))
+        elif answer.text != self.program.answer:
+            found.append(Difference("answer", old=self.program.answer, new=answer.text))
+        return tuple(self._with_text(one) for one in found[:_TOLD])
+
+    def trial(
+        self,
+        patches: Sequence[Patch] = (),
+        *,
+        mode: Mode = "strict",
+        target: Target | None = None,
+        recorder: Recorder | None = None,
+        run_id: str | None = None,
+        facts: Mapping[str, Attribute | None] | None = None,
+    ) -> Trial:
+        """One replay with these patches. `recorder`, `run_id` and `facts` record it as a run.
+
+        Raises InputError for a patch that names no sub-call, child run or cell, `BudgetUsedUp` when no
+        further replay may be made.
+        """
+        if self.spent.replays >= self.budget.replays:
+            raise BudgetUsedUp(f"the budget of {self.budget.replays:,} replays is used up")
+        found = self._resolved(patches)
+        began = time.monotonic()
+        self.spent = replace(self.spent, replays=self.spent.replays + 1)
+        playing, answer = self._play(
+            found, mode, self.program.seed, recorder=recorder, run_id=run_id, facts=facts
+        )
+        usd = answer.cost_usd if playing.live else Decimal(0)
+        total = None if usd is None or self.spent.usd is None else self.spent.usd + usd
+        self.spent = replace(self.spent, live_calls=self.spent.live_calls + playing.live, usd=total)
+        reached = self._reached(playing)
+        return Trial(
+            patches=tuple(patches),
+            mode=mode,
+            outcome=self._outcome(playing, answer, target, reached),
+            answer=answer.text,
+            original_answer=self.program.answer,
+            how=None if target is None else target.how,
+            hits=playing.hits,
+            misses=playing.misses,
+            live_calls=playing.live,
+            cost_usd=usd,
+            seconds=time.monotonic() - began,
+            reached=reached,
+            differences=tuple(self._with_text(one) for one in playing.differences[:_TOLD]),
+            shown=tuple(playing.shown),
+            influenced=self._influenced(playing),
+            ambiguous=tuple(sorted(self.program.ambiguous)),
+            assumed=self._assumed(playing, found, mode, reached),
+            stopped=playing.stopped or (answer.error if answer.stop_reason == "error" else None),
+            run_id=run_id,
+        )
+
+    def _play(
+        self,
+        patches: Patches,
+        mode: Mode,
+        seed: int,
+        *,
+        recorder: Recorder | None = None,
+        run_id: str | None = None,
+        facts: Mapping[str, Attribute | None] | None = None,
+    ) -> Played:
+        before = self.spent
+        playing = Playing(
+            self._deck,
+            patches,
+            mode,
+            {model: role for role, model in self._models.items()},
+            lambda: self._refusal(before, playing),
+            self.view.payload,
+            self._others,
+            self._memo,
+        )
+        limits = self.program.limits
+        if self.budget.usd is not None and before.usd is not None:
+            limits = replace(
+                limits, max_cost_usd=self.budget.usd - before.usd, max_calls=self.budget.live_calls
+            )
+        program = self.program
+        answer = self._rlm.play(
+            playing,
+            program.question,
+            self._corpus,
+            seed=seed,
+            limits=limits,
+            aliases={program.root_model: self._models["root"], program.sub_model: self._models["sub"]},
+            run_id=run_id,
+            recorder=recorder,
+            facts=facts,
+        )
+        return playing, answer
+
+    def _refusal(self, before: Spent, playing: Playing) -> str | None:
+        """Why no live call may be made now."""
+        if self._cancelled():
+            return "it was cancelled"
+        if before.live_calls + playing.live >= self.budget.live_calls:
+            return f"the budget allows {self.budget.live_calls:,} calls to a model"
+        if self.budget.usd is not None and (before.usd is None or before.usd >= self.budget.usd):
+            return f"the budget of {self.budget.usd} USD is used up"
+        return None
+
+    def _resolved(self, patches: Sequence[Patch]) -> Patches:
+        calls, cells = {}, {}
+        for patch in patches:
+            call, cell = self.program.call(patch.span_id), self.program.cell(patch.span_id)
+            if call is not None:
+                calls[call.key] = {"ok": patch.text}
+            elif cell is not None:
+                cells[cell.path, cell.number] = patch.text
+            else:
+                raise InputError(
+                    f"span {patch.span_id[:40]!r} is no sub-call, child run or cell of this run: "
+                    "nothing else can be patched"
+                )
+        return Patches(calls, cells)
+
+    def _outcome(
+        self, playing: Playing, answer: Answer, target: Target | None, reached: Difference | None
+    ) -> Outcome:
+        original = self.program.answer
+        if playing.stopped is not None or (playing.failed and playing.mode != "live"):
+            return "undecided"
+        if answer.text is None and original is not None:
+            return "error"
+        if target is not None:
+            is_right, was_right = (
+                same_answer(text, target.text, target.how) for text in (answer.text, original)
+            )
+            if is_right and not was_right:
+                return "fixed"
+        if answer.text != original and same_answer(answer.text, original) is not True:
+            return "moved"
+        return "unchanged" if reached is None else "reached_root"
+
+    def _reached(self, playing: Playing) -> Difference | None:
+        """The first output that differs and that the root was shown before another turn."""
+        turns = self.program.turns
+        last = {path: max(turn for at, turn in turns if at == path) for path, _ in turns}
+        shown = (one for one in playing.differences if one.what == "shown")
+        first = next((one for one in shown if (one.iteration or 0) < last.get(one.path, 0)), None)
+        return None if first is None else self._with_text(first)
+
+    def _with_text(self, one: Difference) -> Difference:
+        """The difference with the recorded text in place of its hash."""
+        if one.what not in ("shown", "stdout") or one.old is None:
+            return one
+        return replace(one, old=self.view.payload(one.old) or "(the record does not hold the text)")
+
+    def _influenced(self, playing: Playing) -> tuple[str, ...]:
+        """Recorded sub-calls whose prompt changed, and cells whose output did."""
+        calls = [call.span_id for call in playing.uncalled()]
+        cells = [one.span_id for one in playing.differences if one.what == "stdout" and one.span_id]
+        return tuple(dict.fromkeys([*calls, *cells]))
+
+    def _assumed(
+        self, playing: Playing, patches: Patches, mode: Mode, reached: Difference | None
+    ) -> tuple[str, ...]:
+        said = []
+        if reached is not None and mode != "reask":
+            turn = (reached.iteration or 0) + 2
+            said.append(
+                f"The root would have seen other output from turn {turn} on; that it had written the same "
+                "code all the same is assumed."
+            )
+        if playing.not_again:
+            numbers = ", ".join(str(cell.number) for cell in playing.not_again[:10])
+            said.append(f"Cells that were killed or interrupted are not run again: cell {numbers}.")
+        if mode == "frozen" and playing.misses:
+            said.append(f"{playing.misses:,} changed prompts were given their old replies.")
+        if playing.failed:
+            said.append(f"{len(playing.failed):,} live calls failed: {playing.failed[0][:200]}")
+        if playing.replanned:
+            said.append("A child run was given other inputs; its recorded code was run over them.")
+        if unused := [key for key in patches.calls if key not in playing.served]:
+            said.append(f"{len(unused):,} patched calls were not made any more.")
+        return tuple(said)
+
+
+Played = tuple[Playing, Answer]
+
+
+class _Nobody:
+    """The handler of replays that may ask no model."""
+
+    async def complete(self, request: Request) -> Completion:
+        raise ModelError("bad_request", "this replay may ask no model")
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+def _corpus(home: Home, corpus_id: str) -> Corpus:
+    """The corpus of a run, unchanged. Raises RecordError when it is gone or another one now."""
+    try:
+        corpus = Corpus.load(home.corpora, corpus_id)
+        corpus.check()
+    except CorpusError as error:
+        raise RecordError(
+            f"The run cannot be replayed, because its corpus is not there as it was: {error}"
+        ) from None
+    return corpus
