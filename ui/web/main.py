@@ -54,6 +54,7 @@ def main() -> None:
             st.Page("pages/settings.py", title="Settings", url_path="settings"),
             st.Page("pages/run.py", title="Run", url_path="run", visibility="hidden"),
             st.Page("pages/compare.py", title="Compare", url_path="compare", visibility="hidden"),
+            st.Page("pages/diagnose.py", title="Diagnose", url_path="diagnose", visibility="hidden"),
         ],
         position="top",
     )

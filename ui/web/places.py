@@ -44,3 +44,13 @@ def href(link: Link) -> str:
     """
     page, query = link
     return f"{PurePosixPath(page).stem}?{urlencode(query)}"
+
+
+def diagnose_link(run_id: str, good: str | None = None, span_id: str | None = None) -> Link:
+    """The page that looks for what broke the answer of a run; with a good run, with a span to be tested.
+
+    >>> href(diagnose_link("20270115T080000-00000001", span_id="1234567890abcdef"))
+    'diagnose?run=20270115T080000-00000001&span=1234567890abcdef'
+    """
+    query = {"run": run_id, "good": good, "span": span_id}
+    return "pages/diagnose.py", {name: value for name, value in query.items() if value is not None}

@@ -1,0 +1,60 @@
+"""The head of the Diagnose page: the run, its answer, whether it can be played again, what was expected."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import streamlit as st
+
+from traces.diagnosis_log import diagnoses
+from traces.diagnosis_state import State
+from traces.home import Home
+from ui.visible import line
+from ui.web import plain
+from ui.web.diagnose_words import REPLAYABLE, badge
+from ui.web.expected_field import expected_field
+from ui.web.places import run_link
+from ui.web.run_record import Record
+from ui.web.run_words import COLOURS, status_word
+
+_ANSWER_CHARS: Final = 400
+
+
+def head(record: Record) -> None:
+    """Draw the head. Raises RecordError when what people said cannot be read."""
+    run, word = record.view.summary, status_word(record.view.summary)
+    left, right = st.columns([3, 2], gap="medium")
+    with left, st.container(key="diagnose-head", gap="xsmall"):
+        with st.container(horizontal=True, gap="small", vertical_alignment="top"):
+            st.badge(word, color=COLOURS[word])
+            replayable(record.home, record.view.run_id)
+            with st.container(width="stretch", key="diagnose-question"):
+                plain.text(line((run.question or "(the question is not recorded)")[: _ANSWER_CHARS * 2]))
+        st.caption("Answer")
+        answer = run.answer
+        if answer is None:
+            st.text("There is none.")
+        else:
+            plain.text(answer if len(answer) <= _ANSWER_CHARS else answer[: _ANSWER_CHARS - 1] + "…")
+        page, query = run_link(run.run_id)
+        st.page_link(page, label=":blue[Open the run]", query_params=query)
+    with right:
+        expected_field(record.home, run.run_id, answer)
+
+
+def replayable(home: Home, run_id: str) -> None:
+    """What the last diagnosis of a run said about playing it again, as a badge with its words."""
+    found = _replayability(diagnoses(home, run_id))
+    if found is None:
+        st.badge("not replayed yet", color="gray")
+        return
+    word, colour = badge(REPLAYABLE, found.get("status"))
+    st.badge(word, color=colour)
+
+
+def _replayability(states: list[State]) -> dict[str, Any] | None:
+    for state in states:
+        found = (state.diagnosis or {}).get("replayability")
+        if isinstance(found, dict):
+            return found
+    return None

@@ -1,0 +1,121 @@
+"""Runs that a bad one can be compared with: those that ask the same, best those that ran the same cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from rlm_core import semconv as sc
+from rlm_core.errors import RLMScopeError
+from traces.home import Home
+from traces.opinions import Opinions, opinions
+from traces.questions import asked
+from traces.reading import RunSummary, RunView, list_runs, load_run
+from traces.replay_runs import replay_facts
+from traces.same_answer import same_answer
+from ui.visible import fit, line
+from ui.web.run_record import Record
+
+_MOST: Final = 40  # runs of one question that are looked into, the newest; a page must not read thousands
+_ANSWER_COLUMNS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """A run that asks the same. `same_cells`: it ran the same code, so that calls can be compared one by one.
+    `right`: a person said so, or its answer is the expected one; None when nobody can tell.
+    """
+
+    run: RunSummary
+    same_cells: bool
+    same_answer: bool
+    right: bool | None
+
+    @property
+    def twin(self) -> bool:
+        """Whether it plays another run again."""
+        return self.run.replay_of is not None
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be the good run of a diagnosis without a second thought."""
+        return self.same_cells and not self.same_answer and self.right is not False
+
+
+def good_runs(home: Home, record: Record, expected: str | None, how: str) -> list[Good]:
+    """The runs that ask what a run asks and have another id, the most useful first. Raises RLMScopeError."""
+    said = opinions(home)
+    listed = [run for run in list_runs(home, replays=True) if _fits(run, record.view.summary)][:_MOST]
+    # what is read of a run that has ended does not change: only another list or another word does
+    words = tuple((said.of(run.run_id) or None) for run in listed)
+    ids = tuple(run.run_id for run in listed)
+
+    def make(view: RunView) -> list[Good]:
+        return _weighed(home, view, listed, said, expected, how)
+
+    return record.once(make, "good-runs", (ids, words, expected, how))
+
+
+def _fits(run: RunSummary, bad: RunSummary) -> bool:
+    """Whether a run asks the same and has ended with an answer. A replay that was patched is no model's."""
+    return (
+        run.run_id != bad.run_id
+        and run.status != "running"
+        and run.answer is not None
+        and asked(run) == asked(bad)
+    )
+
+
+def _weighed(
+    home: Home, view: RunView, runs: Iterable[RunSummary], said: Opinions, expected: str | None, how: str
+) -> list[Good]:
+    own = codes(view)
+    found = []
+    for run in runs:
+        try:
+            other = load_run(home, run.run_id)
+        except RLMScopeError:
+            continue
+        if _patched(other):
+            continue
+        same = same_answer(run.answer, view.summary.answer) is True
+        found.append(Good(run, codes(other) == own, same, _right(run, said, expected, how)))
+    return sorted(found, key=lambda one: (not one.usable, one.right is not True, one.same_answer))
+
+
+def _patched(view: RunView) -> bool:
+    """Whether a run is a replay in which something was replaced: its answer is made, not found."""
+    replay = replay_facts(view)
+    return replay is not None and bool(replay.patches)
+
+
+def _right(run: RunSummary, said: Opinions, expected: str | None, how: str) -> bool | None:
+    word = said.of(run.run_id)
+    if word is not None and word.verdict in ("right", "wrong"):
+        return word.verdict == "right"
+    return None if expected is None else same_answer(run.answer, expected, how)
+
+
+def codes(view: RunView) -> tuple[tuple[object, object], ...]:
+    """What a run's own cells ran, in order: (iteration, sha256 of the code). Those of child runs follow from
+    what they are asked."""
+    return tuple(
+        (span.iteration, span.attributes.get(sc.CODE + ".sha256"))
+        for span in view.spans
+        if span.kind == "cell" and not span.depth
+    )
+
+
+def good_title(good: Good) -> str:
+    """A run in one line of a select box."""
+    answer = fit(line(good.run.answer or ""), _ANSWER_COLUMNS)
+    kind = "twin" if good.twin else "run"
+    cells = "same cells" if good.same_cells else "other code"
+    return line(f"{answer} · {_word(good)} · {kind}, {cells} · {good.run.run_id}")
+
+
+def _word(good: Good) -> str:
+    if good.right is not None:
+        return "right" if good.right else "wrong"
+    return "same answer" if good.same_answer else "other answer"

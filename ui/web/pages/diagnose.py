@@ -1,0 +1,98 @@
+"""The Diagnose page: `/diagnose?run=ID[&good=ID][&span=ID][&diagnosis=ID]`.
+
+It finds the call that broke an answer, or says why that cannot be told. The address says which run, with
+which good run, which span is being tested and which diagnosis is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import streamlit as st
+
+from rlm_core.errors import InputError, RLMScopeError
+from traces.home import Home
+from ui.web import run_record
+from ui.web.diagnose_forms import GOOD, NO_GOOD, forms
+from ui.web.diagnose_head import head
+from ui.web.diagnose_history import earlier
+from ui.web.diagnose_jobs import Job
+from ui.web.diagnose_running import begin, shown
+from ui.web.expected_field import expectation
+from ui.web.good_runs import Good, good_runs
+from ui.web.notices import note, problem
+from ui.web.places import run_link
+from ui.web.run_record import Record
+from ui.web.span_text_form import SPAN
+
+_STYLE: Final = """
+<style>
+.st-key-diagnose-question [data-testid="stText"], .st-key-diagnosis-words [data-testid="stText"] {
+  font-size: 1.05rem; font-weight: 600; }
+.st-key-diagnosis { border-left: 3px solid var(--st-primary-color, #1c5d99); }
+[class*="st-key-culprit-"] .stButton button { min-height: 1.5rem; padding: 0 0.15rem; }
+</style>
+"""
+
+
+def page() -> None:
+    """Show the run of the address with all that can be done to find what broke its answer."""
+    st.html(_STYLE)
+    st.markdown("#### Find the call that broke the answer")
+    ref = st.query_params.get("run", "")
+    if not ref:
+        _nothing("No run was chosen.")
+        return
+    try:
+        home = Home.resolve()
+        run_id = run_record.full_id(home, ref)
+        if run_id != ref:
+            st.query_params["run"] = run_id
+        record = run_record.open_record(home, run_id)
+        _diagnose(home, record)
+    except RLMScopeError as error:
+        _nothing(error)
+
+
+def _nothing(sentence: object) -> None:
+    problem(sentence)
+    st.page_link("pages/runs.py", label="All runs")
+
+
+def _diagnose(home: Home, record: Record) -> None:
+    for sentence in record.said:
+        note(sentence)
+    head(record)
+    if record.view.live:
+        note("This run goes on. What broke its answer can be looked for when it has ended.")
+        target, query = run_link(record.view.run_id)
+        st.page_link(target, label="The run", query_params=query)
+        return
+    stands = expectation(home, record.view.run_id)
+    shown(record, _test)
+    target_of = Job("diagnose", record.view.run_id, expected=stands.expected, how=stands.how)
+    goods = good_runs(home, record, stands.expected, stands.how)
+    forms(record, goods, _good(record, goods), target_of, lambda job: begin(home, job))
+    earlier(home, record)
+
+
+def _good(record: Record, goods: Sequence[Good]) -> Good | None:
+    """The good run of the address; without one the best that is there, if it can be one."""
+    asked = st.query_params.get(GOOD)
+    if asked is None:
+        return goods[0] if goods and goods[0].usable else None
+    if asked == NO_GOOD:
+        return None
+    found = next((one for one in goods if one.run.run_id == asked), None)
+    if found is None:
+        problem(InputError(f"The run {asked[:60]} does not ask the same as this one, or is not there."))
+    return found
+
+
+def _test(span_id: str) -> None:
+    """Put a span into the fields of a test."""
+    st.query_params[SPAN] = span_id
+
+
+page()
