@@ -13,7 +13,7 @@ from traces.reading import RunView
 from traces.suspects import Suspect
 from ui.web import plain
 from ui.web.notices import Colour, note
-from ui.web.places import href, run_link
+from ui.web.places import diagnose_link, href, run_link
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.run_record import Record, Select
 from ui.web.span_paths import title
@@ -30,6 +30,7 @@ _NOTHING: Final = (
 )
 _SPANS: Final = 5  # of one finding that are linked by name
 _SUSPECTS: Final = 50
+_TESTED: Final = "suspect-tested"  # in the session: the suspect whose reply is to be tested
 _COVERAGE: Final = ("never_sent", "unanswered", "unread")
 
 
@@ -82,6 +83,10 @@ def _ways(view: RunView, finding: Finding, number: int, select: Select) -> None:
         way(":blue[Coverage]", f"{key}-coverage", open_view, "coverage")
 
 
+def _test(span_id: str) -> None:
+    st.session_state[_TESTED] = span_id
+
+
 def place(view: RunView, span_id: str) -> str:
     """Where a span is, in words of ours and numbers: `llm_query 17 in cell 1`."""
     span = view.by_id[span_id]
@@ -118,6 +123,12 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
         Column("Evidence"),
         Column("Reply"),
     )
-    rows_view(rows, columns, key="suspects", label="Suspects", on_open=select)
+    rows_view(
+        rows, columns, key="suspects", label="Suspects", on_open=select, actions=("Test",),
+        on_action=lambda _, span_id: _test(span_id),
+    )  # fmt: skip
+    if (wanted := st.session_state.pop(_TESTED, None)) in suspects:
+        page, query = diagnose_link(view.run_id, span_id=wanted)
+        st.switch_page(page, query_params=query)
     if len(suspects) > _SUSPECTS:
         way(f":blue[All {len(suspects):,} suspects in the tree]", "to-suspects", narrow_tree, SUSPECT)

@@ -17,6 +17,7 @@ from ui.figures import counted, duration, least, tokens
 from ui.visible import line
 from ui.web import plain
 from ui.web.notices import Colour, note, problem, said
+from ui.web.places import diagnose_link
 from ui.web.run_record import Record
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 from ui.web.samples import example_note
@@ -27,6 +28,7 @@ _ANSWER_CHARS: Final = 600
 _ANSWER_LINES: Final = 6
 _FACT_CHARS: Final = 60
 _COMPARE: Final = ":blue[Compare]"
+_DIAGNOSE: Final = ":blue[Find the call that broke it]"
 _CHIP_HELP: Final = "Narrow the tree to these."
 _CHIP_COLOURS: Final[dict[str, Colour]] = {
     "error": "red",
@@ -81,6 +83,8 @@ def onward(record: Record) -> None:
             verdict(record.home, run_id, key="run-said")
             # the Runs page compares the two runs that are chosen there: this one already is
             st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run_id})
+            page, query = diagnose_link(run_id)
+            st.page_link(page, label=_DIAGNOSE, query_params=query)
 
 
 def _chips(record: Record) -> None:

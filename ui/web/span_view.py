@@ -17,7 +17,7 @@ from ui.tree import problem as what_went_wrong
 from ui.web import plain
 from ui.web.copy_button import copy_button
 from ui.web.notices import note, problem, said
-from ui.web.places import href, run_link
+from ui.web.places import diagnose_link, href, run_link
 from ui.web.run_record import Record, Select
 from ui.web.span_facts import span_facts
 from ui.web.span_paths import failed_calls, neighbours, next_of, parents, title, word_of
@@ -119,6 +119,15 @@ def _ways(record: Record, span: SpanRow, select: Select) -> None:
                 on_click=select, args=("" if target is None else target.span_id,),
             )  # fmt: skip
         st.button("Show in the steps", key="span-steps", on_click=_to_step, args=(view, span))
+        _to_test(view, span)
+
+
+def _to_test(view: RunView, span: SpanRow) -> None:
+    """The way to where another reply of a call, or other code of a cell, can be tried."""
+    words = "Test this code" if span.kind == "cell" else "Test this sub-answer"
+    if not view.live and (span.kind in ("sub_call", "cell") or span.is_child_run):
+        page, query = diagnose_link(view.run_id, span_id=span.span_id)
+        st.page_link(page, label=f":blue[{words}]", query_params=query)
 
 
 def _to_step(view: RunView, span: SpanRow) -> None:
