@@ -43,18 +43,17 @@ class Replay:
 
 
 class _ReplayRecorder(Recorder):
-    """Adds facts to the span of the run, and remembers it."""
+    """Remembers the span of the run, which the engine starts."""
 
-    facts: Mapping[str, Attribute | None] = {}
     top: RunSpan | None = None
 
     def start(
         self, kind: sc.Kind, name: str, parent: RunSpan | None, attributes: Mapping[str, Attribute | None]
     ) -> RunSpan:
-        if kind != "run" or parent is not None:
-            return super().start(kind, name, parent, attributes)
-        self.top = super().start(kind, name, parent, {**attributes, **self.facts})
-        return self.top
+        span = super().start(kind, name, parent, attributes)
+        if kind == "run" and parent is None:
+            self.top = span
+        return span
 
 
 def record_replay(
@@ -85,8 +84,10 @@ def record_replay(
     (recorder,) = recorders
     try:
         with recording:
-            recorder.facts = _asked(recorder, replayer.view, patches, mode, target)
-            trial = replayer.trial(patches, mode=mode, target=target, recorder=recorder, run_id=own_id)
+            facts = _asked(recorder, replayer.view, patches, mode, target)
+            trial = replayer.trial(
+                patches, mode=mode, target=target, recorder=recorder, run_id=own_id, facts=facts
+            )
             if recorder.top is not None:
                 recorder.event(recorder.top, sc.EV_REPLAY, _came_of(trial))
             recording.close("cancelled" if cancelled() else "error" if trial.answer is None else "ok")

@@ -58,6 +58,8 @@ def _verdict(played: Played) -> str:
     first = played.trials[0]
     if first.mode == "strict" and not first.patches and first.outcome == "unchanged":
         return "The run played again gives the same answer."
+    if first.outcome == "moved" and played.target is None:
+        return "The answer is another one."
     return OUTCOMES[first.outcome]
 
 

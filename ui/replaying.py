@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import ConfigError, CorpusError, InputError
-from ui.models_config import DEMO_WORDS
 
 if TYPE_CHECKING:
-    from traces.replay import Replayer
-
     from rlm_core.pricing import PriceTable
     from traces.home import Home
     from traces.opinions import Opinions
     from traces.reading import RunView
+    from traces.replay import Replayer
     from traces.rows import RunSummary
     from traces.trial import Budget, Mode, Target
 
@@ -124,10 +122,10 @@ def _is_demo(model: str) -> bool:
 def _notices(asked: Mapping[str, str]) -> tuple[str, ...]:
     if not asked:
         return ()
-    words = {"root": "the root", "sub": "sub-calls"}
-    named = [f"{words[role]}: {'the ' if _is_demo(model) else ''}{DEMO_WORDS if _is_demo(model) else model}"
-             for role, model in asked.items()]  # fmt: skip
-    return ("answered live, where the record is not enough, by: " + "; ".join(named),)
+    words = {"root": "root turns", "sub": "sub-calls"}
+    named = ", ".join(f"{model} ({words[role]})" for role, model in asked.items())
+    demo = ", no language model is involved" if all(map(_is_demo, asked.values())) else ""
+    return (f"live calls go to {named}{demo}",)
 
 
 def _check_dollars(budget: Budget | None, asked: Any, prices: PriceTable) -> None:
