@@ -1,267 +1,6 @@
 /* The recursion tree: draws the rows that `ui/web/tree_rows.py` has decided on. */
 
-const ROW = 26; // pixels, as in the style sheet
 const SHORT = 40; // characters of a fan-out's label, indented, that leave room for its tokens
-const SPARE = 8; // rows drawn above and below what is in sight
-
-export default (component) => mount(Tree, component);
-
-class Tree {
-  constructor(parent, run) {
-    this.run = run;
-    this.names = null; // of the pieces on display
-    this.rows = null; // columns, by name
-    this.count = 0;
-    this.visible = []; // numbers of the rows that no closed parent hides
-    this.kept = kept(`tree ${run}`, { toggled: new Map(), active: null, top: 0, token: null }); // `selected` and `active` are keys: row numbers change while a run grows
-    this.build(parent);
-  }
-
-  build(parent) {
-    this.element = node("div", "tree");
-    const bar = node("div", "bar");
-    this.total = bar.appendChild(node("span", "count"));
-    bar.append(button("Expand all", () => this.setAll(true)), button("Collapse", () => this.setAll(false)));
-    const head = node("div", "head");
-    for (const [name, title] of COLUMNS) head.append(node("span", name, title));
-    this.scroller = node("div", "rows");
-    this.scroller.tabIndex = 0;
-    set(this.scroller, { role: "tree", "aria-label": "Recursion tree of the run" });
-    this.space = this.scroller.appendChild(node("div", "space"));
-    this.space.setAttribute("role", "presentation");
-    this.element.append(bar, head, this.scroller);
-    parent.append(this.element);
-    this.scroller.onscroll = () => {
-      if (!this.scroller.clientHeight) return; // hidden or taken out: the browser's 0 is not the person's
-      this.kept.top = this.scroller.scrollTop;
-      this.draw();
-    };
-    this.scroller.onkeydown = (event) => this.onKey(event);
-    this.space.onclick = (event) => this.onClick(event);
-    this.laidOut = false;
-    this.sizes = new ResizeObserver(() => {
-      const laidOut = this.scroller.clientHeight > 0;
-      // the position cannot be set before there is a layout, and is lost while there is none
-      if (laidOut && !this.laidOut) this.scroller.scrollTop = this.kept.top;
-      this.laidOut = laidOut;
-      this.draw();
-    });
-    this.sizes.observe(this.scroller);
-  }
-
-  remove() {
-    this.sizes.disconnect();
-    this.element.remove();
-    shared.shown.delete(this);
-  }
-
-  update(data) {
-    this.wanted = data;
-    this.total.textContent = data.title;
-    this.element.classList.toggle("short", data.short);
-    this.follow();
-  }
-
-  /* Do what Python asks for as soon as all pieces of the rows are here; until then the old rows stay. */
-  follow() {
-    const { pieces: names, key, token } = this.wanted;
-    if (names.join() !== this.names?.join() && !this.assemble(names)) return;
-    // a selection that was made elsewhere (address, buttons) moves the tree; one made here is in place already
-    if (this.kept.token !== token) this.reveal(key, token);
-  }
-
-  assemble(names) {
-    const rows = assembled(names);
-    if (!rows) return false;
-    const fresh = !this.rows;
-    forget(this.names, names);
-    this.rows = rows;
-    this.count = this.rows.key?.length ?? 0;
-    this.names = names;
-    this.indexRows();
-    this.list();
-    if (fresh) this.scroller.scrollTop = this.kept.top;
-    return true;
-  }
-
-  /* Place among siblings, for screen readers: only the rows in sight are in the document. */
-  indexRows() {
-    const { level, key } = this.rows;
-    this.number = new Map();
-    this.parent = new Int32Array(this.count).fill(-1);
-    this.place = new Int32Array(this.count);
-    this.siblings = new Int32Array(this.count + 1); // by parent; the last entry is that of the top rows
-    const path = [];
-    for (let row = 0; row < this.count; row++) {
-      this.number.set(key[row], row);
-      path.length = level[row];
-      this.parent[row] = path[path.length - 1] ?? -1;
-      this.place[row] = ++this.siblings[this.parent[row] < 0 ? this.count : this.parent[row]];
-      path.push(row);
-    }
-  }
-
-  hasChildren(row) {
-    return row + 1 < this.count && this.rows.level[row + 1] > this.rows.level[row];
-  }
-
-  isOpen(row) {
-    return this.kept.toggled.get(this.rows.key[row]) ?? this.rows.opened[row];
-  }
-
-  list() {
-    const { level } = this.rows;
-    this.visible = [];
-    for (let row = 0; row < this.count; ) {
-      this.visible.push(row);
-      const open = this.isOpen(row);
-      const depth = level[row++];
-      if (!open) while (row < this.count && level[row] > depth) row++;
-    }
-    this.space.style.height = `${this.visible.length * ROW}px`;
-    this.draw();
-  }
-
-  draw() {
-    if (!this.rows) return;
-    const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - SPARE);
-    const last = Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / ROW) + SPARE;
-    const drawn = this.visible.slice(first, last).map((row, index) => this.drawRow(row, first + index));
-    this.space.replaceChildren(...drawn);
-    const active = drawn.find((element) => element.classList.contains("active"));
-    if (active) this.scroller.setAttribute("aria-activedescendant", active.id);
-    else this.scroller.removeAttribute("aria-activedescendant");
-  }
-
-  drawRow(row, index) {
-    const cell = (name) => this.rows[name][row];
-    const element = node("div", this.classes(row));
-    element.id = `row-${row}`;
-    element.style.top = `${index * ROW}px`;
-    element.title = [cell("label"), cell("note")].filter(Boolean).join(" · ");
-    const inner = this.hasChildren(row);
-    const parent = this.parent[row] < 0 ? this.count : this.parent[row];
-    set(element, {
-      role: "treeitem",
-      "aria-level": cell("level") + 1,
-      "aria-posinset": this.place[row],
-      "aria-setsize": this.siblings[parent],
-      "aria-selected": cell("key") === this.kept.selected,
-    });
-    if (inner) element.setAttribute("aria-expanded", this.isOpen(row));
-    const name = node("span", "name");
-    name.style.paddingLeft = `${indent(cell("level"))}px`;
-    name.append(
-      node("span", "twist", inner ? (this.isOpen(row) ? "▾" : "▸") : ""),
-      node("span", cell("look") === "fan" ? `label ${cell("tone")}` : "label", cell("label")),
-      node("span", "note", cell("note")),
-    );
-    const line = node("span", `timeline line ${cell("tone")}`);
-    const bar = line.appendChild(node("i"));
-    bar.style.left = `${cell("start") / 1e4}%`;
-    bar.style.width = `${cell("width") / 1e4}%`;
-    // the label of a fan-out says what its status would, and needs the room
-    element.append(
-      name,
-      ...(cell("look") === "fan" ? [] : [node("span", `status ${cell("tone")}`, cell("status"))]),
-      node("span", "number tokens", cell("tokens")),
-      node("span", "number", cell("cost")),
-      node("span", "number", cell("time")),
-      line,
-    );
-    return element;
-  }
-
-  classes(row) {
-    const { look, label, key } = this.rows;
-    const long = look[row] === "fan" && label[row].length + this.rows.level[row] * 2 > SHORT;
-    return ["row", look[row], long ? "long" : "", key[row] === this.kept.active ? "active" : ""].join(" ");
-  }
-
-  onClick(event) {
-    const element = event.target.closest(".row");
-    if (!element) return;
-    const row = Number(element.id.slice(4));
-    if (event.target.classList.contains("twist") || this.rows.span[row] === null) this.toggle(row);
-    else this.choose(row);
-  }
-
-  onKey(event) {
-    const here = Math.max(0, this.visible.indexOf(this.number.get(this.kept.active)));
-    const row = this.visible[here];
-    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 1);
-    const inner = row !== undefined && this.hasChildren(row);
-    const act = {
-      ArrowDown: () => this.moveTo(here + 1),
-      ArrowUp: () => this.moveTo(here - 1),
-      PageDown: () => this.moveTo(here + page),
-      PageUp: () => this.moveTo(here - page),
-      Home: () => this.moveTo(0),
-      End: () => this.moveTo(this.visible.length - 1),
-      ArrowRight: () => (inner && !this.isOpen(row) ? this.toggle(row) : inner && this.moveTo(here + 1)),
-      ArrowLeft: () =>
-        inner && this.isOpen(row) ? this.toggle(row) : this.moveTo(this.visible.indexOf(this.parent[row])),
-      Enter: () => (this.rows.span[row] === null ? this.toggle(row) : this.choose(row)),
-    };
-    act[" "] = act.Enter;
-    if (row === undefined || event.ctrlKey || event.metaKey || event.altKey || !act[event.key]) return;
-    event.preventDefault();
-    event.stopPropagation(); // the page has shortcuts of its own
-    act[event.key]();
-  }
-
-  moveTo(index) {
-    if (index < 0) return;
-    const place = Math.min(index, this.visible.length - 1);
-    this.kept.active = this.rows.key[this.visible[place]];
-    this.scrollTo(place, false);
-    this.draw();
-  }
-
-  scrollTo(place, centre) {
-    const top = place * ROW;
-    // the lower part of the tree may be below the window until the page is scrolled
-    const inWindow = window.innerHeight - this.scroller.getBoundingClientRect().top;
-    const height = Math.min(this.scroller.clientHeight, Math.max(inWindow, 4 * ROW));
-    if (top >= this.scroller.scrollTop && top + ROW <= this.scroller.scrollTop + height) return;
-    const above = top < this.scroller.scrollTop;
-    this.scroller.scrollTop = centre ? top - height / 3 : above ? top : top + ROW - height;
-  }
-
-  toggle(row) {
-    this.kept.active = this.rows.key[row];
-    if (!this.hasChildren(row)) return this.draw();
-    this.kept.toggled.set(this.rows.key[row], !this.isOpen(row));
-    return this.list();
-  }
-
-  setAll(open) {
-    for (let row = 0; row < this.count; row++)
-      if (this.hasChildren(row)) this.kept.toggled.set(this.rows.key[row], open || this.rows.level[row] === 0);
-    this.list();
-  }
-
-  choose(row) {
-    this.kept.active = this.kept.selected = this.rows.key[row];
-    this.draw();
-    this.select(this.rows.span[row]);
-  }
-
-  reveal(key, token) {
-    this.kept.token = token;
-    this.kept.selected = key;
-    const row = this.number.get(key);
-    if (row !== undefined) {
-      this.kept.active = key;
-      for (let up = this.parent[row]; up >= 0; up = this.parent[up])
-        if (!this.isOpen(up)) this.kept.toggled.set(this.rows.key[up], true);
-    }
-    this.list();
-    if (row !== undefined) this.scrollTo(this.visible.indexOf(row), true);
-    this.draw();
-  }
-}
-
 const COLUMNS = [
   ["", "Span"],
   ["", "Status"],
@@ -271,7 +10,67 @@ const COLUMNS = [
   ["timeline", "Timeline"],
 ];
 
-/* Deep levels are set in less and less, so that their names stay in sight. */
-function indent(level) {
-  return Math.min(level, 8) * 14 + Math.min(Math.max(level - 8, 0), 20) * 2;
+export default (component) => mount(Tree, component);
+
+class Tree extends TreeList {
+  constructor(parent, run) {
+    super(parent, run, "tree", "Recursion tree of the run");
+  }
+
+  head() {
+    const bar = this.element.appendChild(node("div", "bar"));
+    this.total = bar.appendChild(node("span", "count"));
+    bar.append(button("Expand all", () => this.setAll(true)), button("Collapse", () => this.setAll(false)));
+    const head = this.element.appendChild(node("div", "head"));
+    for (const [name, title] of COLUMNS) head.append(node("span", name, title));
+  }
+
+  update(data) {
+    this.total.textContent = data.title;
+    this.element.classList.toggle("short", data.short);
+    super.update(data);
+  }
+
+  /* A group has no span of its own. */
+  shows(row) {
+    return this.rows.span[row] !== null;
+  }
+
+  drawRow(row, index) {
+    const element = super.drawRow(row, index);
+    element.title = [this.rows.label[row], this.rows.note[row]].filter(Boolean).join(" · ");
+    return element;
+  }
+
+  label(cell) {
+    const look = cell("look") === "fan" ? `label ${cell("tone")}` : "label";
+    return [node("span", look, cell("label")), node("span", "note", cell("note"))];
+  }
+
+  cells(cell) {
+    const line = node("span", `timeline line ${cell("tone")}`);
+    const bar = line.appendChild(node("i"));
+    bar.style.left = `${cell("start") / 1e4}%`;
+    bar.style.width = `${cell("width") / 1e4}%`;
+    return [
+      // the label of a fan-out says what its status would, and needs the room
+      ...(cell("look") === "fan" ? [] : [node("span", `status ${cell("tone")}`, cell("status"))]),
+      node("span", "number tokens", cell("tokens")),
+      node("span", "number", cell("cost")),
+      node("span", "number", cell("time")),
+      line,
+    ];
+  }
+
+  classes(row) {
+    const { look, label } = this.rows;
+    const long = look[row] === "fan" && label[row].length + this.rows.level[row] * 2 > SHORT;
+    return long ? `${look[row]} long` : look[row];
+  }
+
+  setAll(open) {
+    for (let row = 0; row < this.count; row++)
+      if (this.hasChildren(row)) this.kept.toggled.set(this.rows.key[row], open || this.rows.level[row] === 0);
+    this.list();
+  }
 }

@@ -32,7 +32,7 @@ def _source(*names: str) -> str:
 
 
 _tree = st.components.v2.component(
-    "rlmscope.tree", css=_source("tree_view.css"), js=_source("view_parts.js", "tree_view.js")
+    "rlmscope.tree", css=_source("tree_view.css"), js=_source("view_parts.js", "tree_list.js", "tree_view.js")
 )
 _flame = st.components.v2.component(
     "rlmscope.flame", css=_source("flame_view.css"), js=_source("view_parts.js", "flame_view.js")
@@ -41,7 +41,7 @@ _piece = st.components.v2.component("rlmscope.tree_piece", js=_source("tree_piec
 
 
 @dataclass(slots=True)
-class _Known:
+class Known:
     """What a tree shows as chosen, what it was last told to show, and how often it was told something new.
 
     A choice made in the tree is shown by it at once and comes back as `chosen`; it is not told again. So the
@@ -64,9 +64,10 @@ class _Known:
             self.times += 1
 
 
-def _known(view: str, selected: str, shape: str) -> _Known:
-    known = st.session_state.setdefault(f"{view}-known", _Known())
-    assert isinstance(known, _Known)
+def told(view: str, selected: str, shape: str) -> Known:
+    """What a view, by its key, shows as chosen, now that `selected` was chosen; `shape` names its rows."""
+    known = st.session_state.setdefault(f"{view}-known", Known())
+    assert isinstance(known, Known)
     known.follow(selected, shape)
     return known
 
@@ -113,7 +114,7 @@ def _draw(
     title: str | None,
     short: bool,
 ) -> None:
-    known = _known(key, selected, rows.name)
+    known = told(key, selected, rows.name)
     pieces = rows.chunks
 
     def chosen() -> None:
@@ -154,7 +155,7 @@ def table(
     short: bool = False,
 ) -> None:
     """The same rows, all of them, as a table that can be searched, sorted and read aloud."""
-    known = _known(f"table-{run_id}", selected, rows.name)
+    known = told(f"table-{run_id}", selected, rows.name)
     place = rows.place.get(known.told or selected)  # None when it is filtered out
     key = f"tree-table-{run_id}-{known.times}"  # a choice made elsewhere makes a new table, with it chosen
 
