@@ -69,6 +69,7 @@ class Diagnosis:
     trials: tuple[Trial, ...] = ()
     budget: Budget = Budget()
     spent: Spent = Spent()
+    asked_again: tuple[Outcome, ...] = ()  # of the joint patch, each time the root was asked again
     stopped: str | None = None  # why it ended early: cancelled, or which part of the budget was used up
 
     def to_json(self) -> dict[str, Any]:
@@ -93,6 +94,7 @@ class Diagnosis:
             ],
             "candidates": list(self.candidates),
             "replayability": None if self.replayability is None else self.replayability.to_json(),
+            "asked_again": list(self.asked_again),
             "reached": None if self.reached is None else self.reached.to_json(),
             "assumed": list(self.assumed),
             "warnings": list(self.warnings),

@@ -1,0 +1,139 @@
+"""What may have broken an answer: spans of a bad run, each with the text that could stand in its place.
+
+Against a good run these are the rows of the frontier: same question, other reply, and what the good run has
+there. Calls whose prompt was wrong already are never among them: they only pass the fault on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from rlm_core import semconv as sc
+from traces.diagnosis import Culprit, Origin
+from traces.finding import number_of
+from traces.rows import SpanRow
+from traces.shared_values import values_of
+from traces.suspects import Suspect
+from traces.trial import Patch
+from traces.view import RunView
+
+if TYPE_CHECKING:
+    from traces.diff import Row
+
+Kind = Literal["sub_call", "run", "cell"]
+#: Kind of span -> prefix of the payload that a patch takes the place of.
+_TEXT: Final[dict[str, str]] = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}
+_COMPARED: Final = 5_000  # rows whose texts are compared for what they say; of more only the order counts
+_LEAST: Final = 0.05  # weight of a candidate against which nothing speaks
+_OTHER_VALUES: Final = 1.0  # more weight where the two texts name other numbers, names or words
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A span, the text for its place, and how likely it is at fault: a weight over 0, no probability."""
+
+    culprit: Culprit
+    weight: float
+
+    @property
+    def span_id(self) -> str:
+        """The span."""
+        return self.culprit.span_id
+
+    @property
+    def patch(self) -> Patch:
+        """The text for its place."""
+        return Patch(self.culprit.span_id, self.culprit.patch)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Sets of candidates to be tried one after another until one makes the answer right, each in the order of
+    the record; and sentences about what could not become one."""
+
+    sets: tuple[tuple[Candidate, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def from_good_run(
+    view: RunView, good: RunView, frontier: Sequence[Row], suspected: Mapping[str, Suspect]
+) -> Choice:
+    """Candidates out of the frontier of a bad and a good run (rows with `a` in the bad one).
+
+    First what is inside of child runs instead of the child runs; then the same without cells; then child runs
+    as a whole.
+    """
+    pairs = [
+        (view.by_id[row.a], good.by_id[row.b])
+        for row in frontier
+        if row.a in view.by_id and row.b in good.by_id and row.kind in _TEXT
+    ]
+    known = _paired(view, good, pairs, suspected)
+    ids = {one.span_id for one in known}
+    above = {one.span_id: ids & set(_ancestors(view, one.span_id)) for one in known}
+    opened = frozenset[str]().union(*above.values())
+    inner = tuple(one for one in known if one.span_id not in opened)
+    replies = tuple(one for one in inner if one.culprit.kind != "cell")
+    outer = tuple(one for one in known if not above[one.span_id])
+    lost = len(pairs) - len(known)
+    notes = (f"{number_of(lost, 'place')} of the good run holds no text that could be used.",) if lost else ()
+    return Choice(tuple(dict.fromkeys(one for one in (inner, replies, outer) if one)), notes)
+
+
+def from_patches(view: RunView, patches: Iterable[Patch], origin: Origin) -> tuple[Candidate, ...]:
+    """Candidates out of texts that somebody gave, in the order of the record."""
+    given = {patch.span_id: patch.text for patch in patches}
+    spans = sorted((view.by_id[one] for one in given if one in view.by_id), key=lambda span: span.seq)
+    return tuple(
+        Candidate(Culprit(span.span_id, kind_of(span), given[span.span_id], origin), 1.0) for span in spans
+    )
+
+
+def kind_of(span: SpanRow) -> Kind:
+    """What a patch of a span replaces: the reply of a sub-call, the answer of a child run, code of a cell."""
+    return "cell" if span.kind == "cell" else "run" if span.kind == "run" else "sub_call"
+
+
+def texts_of(view: RunView, spans: Iterable[SpanRow]) -> dict[str, str]:
+    """By span id what a patch would replace: response, answer or code; absent where there is none."""
+    digests = {span.span_id: span.attributes.get(_TEXT[kind_of(span)] + ".sha256") for span in spans}
+    wanted = {digest for digest in digests.values() if isinstance(digest, str)}
+    texts = view.payloads(wanted)
+    return {
+        span_id: texts[digest]
+        for span_id, digest in digests.items()
+        if isinstance(digest, str) and digest in texts
+    }
+
+
+def _paired(
+    view: RunView,
+    good: RunView,
+    pairs: Sequence[tuple[SpanRow, SpanRow]],
+    suspected: Mapping[str, Suspect],
+) -> list[Candidate]:
+    better = texts_of(good, (one for _, one in pairs))
+    worse = texts_of(view, (one for one, _ in pairs)) if len(pairs) <= _COMPARED else {}
+    found = []
+    for span, right in sorted(pairs, key=lambda pair: pair[0].seq):
+        if right.span_id in better:
+            text = better[right.span_id]
+            weight = _weight(suspected.get(span.span_id), worse.get(span.span_id), text)
+            found.append(Candidate(Culprit(span.span_id, kind_of(span), text, "good run"), weight))
+    return found
+
+
+def _weight(suspect: Suspect | None, old: str | None, new: str) -> float:
+    differ = old is not None and values_of(old).keys() != values_of(new).keys()
+    return _LEAST + (suspect.score if suspect is not None else 0.0) + (_OTHER_VALUES if differ else 0.0)
+
+
+def _ancestors(view: RunView, span_id: str) -> Iterable[str]:
+    seen = {span_id}
+    above = view.by_id[span_id].parent_id
+    while above is not None and above in view.by_id and above not in seen:
+        seen.add(above)
+        yield above
+        above = view.by_id[above].parent_id

@@ -1,0 +1,324 @@
+"""Diagnosing a wrong answer: which sub-calls, child runs or cells broke it, proven by replays.
+
+With a good run (or a twin, the same cells with every sub-call asked again) the candidates are the frontier of
+the diff and what the good run has there. All of them are tested first: unless that makes the answer right,
+no part of them is blamed. Then `traces.culprits` searches for a minimal set. Without a good run, suspects are
+tried one by one with texts that rules propose. Nothing is decided by a model: a trial is a replay, and one
+that cannot be decided is never taken for a no. After Zeller's delta debugging; design: culprits, suspects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from rlm_core.errors import InputError, RecordError
+from traces.candidates import Candidate, Choice, from_good_run, from_patches
+from traces.culprits import Answer, Found, OutOfBudget, minimal
+from traces.diagnosis import Diagnosis, Verdict
+from traces.diagnosis_log import new_diagnosis_id
+from traces.diagnosis_words import (
+    asked_again_words,
+    assumed_words,
+    found_words,
+    not_fixed_words,
+    quoted,
+)
+from traces.diff import Diff, diff
+from traces.findings import findings
+from traces.home import Home
+from traces.replay import BudgetUsedUp, Replayer
+from traces.same_answer import same_answer
+from traces.suspects import Suspect, suspects
+from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
+from traces.view import RunView
+
+_SUSPECTS: Final = 50  # that a diagnosis lists
+_NO_SUSPECT: Final = (
+    "No sub-call that looks wrong by itself was found, and no good run was given to compare with."
+)
+
+
+def diagnose(
+    home: Home,
+    view: RunView,
+    *,
+    good: RunView | None = None,
+    target: Target | None = None,
+    patches: Sequence[Patch] = (),
+    budget: Budget | None = None,
+    mode: Mode | None = None,
+    repeat: int = 1,
+    replayer: Callable[..., Replayer] = Replayer,
+    tell: Callable[[Trial], None] | None = None,
+    stage: Callable[[str], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    diagnosis_id: str | None = None,
+) -> Diagnosis:
+    """Find out what broke the answer of a run.
+
+    `good`: a run of the same question to compare with, whose answer is the target unless one is given.
+    `patches`: texts of a person, tried in place of suspects. `mode` is "strict", or "recompute" when the
+    budget allows live calls, unless given. A root that has to be asked again is asked `repeat` times. `tell`
+    is called with every trial, `stage` with what comes next, in words. Raises InputError for a run that goes
+    on, for a comparison that does not exist or a patch that fits no span, RecordError when a record cannot be
+    read.
+    """
+    if view.live:
+        raise InputError(f"run {view.run_id} is still going on: it can be diagnosed when it has ended")
+    allowed = budget or Budget()
+    if target is None and good is not None and good.summary.answer is not None:
+        target = Target(good.summary.answer, origin="good run")
+    work = _Work(
+        view,
+        good,
+        target,
+        allowed,
+        mode or ("recompute" if allowed.live_calls > 0 else "strict"),
+        tell or (lambda _: None),
+        stage or (lambda _: None),
+        cancelled or (lambda: False),
+        diagnosis_id or new_diagnosis_id(),
+    )
+    if target is not None and same_answer(view.summary.answer, target.text, target.how):
+        return work.result("right", f"The answer is {quoted(view.summary.answer)}, as it should be.")
+    also = () if good is None else (good,)
+    try:
+        player = replayer(home, view, also=also, budget=allowed, cancelled=cancelled)
+    except RecordError as error:
+        return work.result("not_replayable", str(error))
+    with player:
+        work.player = player
+        return work.run(patches, repeat)
+
+
+@dataclass
+class _Work:
+    """One diagnosis at work."""
+
+    view: RunView
+    good: RunView | None
+    target: Target | None
+    budget: Budget
+    mode: Mode
+    tell: Callable[[Trial], None]
+    stage: Callable[[str], None]
+    cancelled: Callable[[], bool]
+    diagnosis_id: str
+    player: Replayer | None = None
+    check: Replayability | None = None
+    difference: Diff | None = None
+    candidates: tuple[Candidate, ...] = ()
+    trials: list[Trial] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    stopped: str | None = None
+    known: dict[frozenset[str], Trial] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.suspected: dict[str, Suspect] = suspects(self.view)
+
+    # -- the way
+
+    def run(self, patches: Sequence[Patch], repeat: int) -> Diagnosis:
+        """From the check of the record to the verdict."""
+        assert self.player is not None
+        self.stage("playing the run again without a patch")
+        self.check = check = self.player.check()
+        self.warnings += check.warnings
+        if check.status == "not_replayable":
+            return self.result("not_replayable", check.words)
+        if check.status == "seed_dependent":
+            return self.result("seed_dependent", check.words)
+        choice = self._choice(patches)
+        try:
+            return self._tried(choice, repeat) if choice.sets else self._nothing_to_try()
+        except OutOfBudget:
+            return self.result("undecided", f"Nothing could be decided: {self.stopped}.")
+
+    def _choice(self, patches: Sequence[Patch]) -> Choice:
+        if patches:
+            given = from_patches(self.view, patches, "user")
+            return Choice((given,) if given else ())
+        if self.good is None:
+            return Choice(())
+        self.stage("comparing the two runs")
+        self.difference = found = diff(self.view, self.good)
+        self.warnings += found.notes
+        return from_good_run(self.view, self.good, found.frontier, self.suspected)
+
+    def _tried(self, choice: Choice, repeat: int) -> Diagnosis:
+        """All candidates together first, then the search for the least of them that do the same."""
+        self.warnings += choice.notes
+        joint: list[tuple[int, Trial]] = []
+        for candidates in choice.sets:
+            self.candidates = candidates
+            self.stage(f"trying all {len(candidates):,} candidates together")
+            trial = self.play(candidates)
+            joint.append((len(candidates), trial))
+            if _reached(trial):
+                return self._found(candidates, trial, repeat)
+        return self._not_fixed(joint)
+
+    def _found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
+        def test(chosen: Sequence[Candidate]) -> Answer:
+            return _answer(self.play(chosen), joint)
+
+        self.stage(f"searching for the culprits among {len(candidates):,} candidates")
+        found = minimal(candidates, test, [one.weight for one in candidates])
+        trial = self.known[_key(found.members)]
+        words = [found_words(self.view, found, trial, self.target)]
+        proven = found.ended == "minimal" and trial.outcome == "fixed"
+        again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
+        if trial.outcome != "fixed":
+            words.append(asked_again_words([one.outcome for one in again], [one.answer for one in again]))
+        kinds = {one.culprit.kind for one in found.members}
+        return self.result(
+            "sub_call" if "cell" not in kinds else "cell" if len(kinds) == 1 else "sub_call_and_cell",
+            " ".join(words),
+            outcome=trial.outcome,
+            proven=proven,
+            culprits=tuple(one.culprit for one in found.members),
+            reached=trial.reached,
+            asked_again=tuple(one.outcome for one in again),
+            assumed=assumed_words(trial, found, self.view),
+        )
+
+    def _asked_again(self, found: Found[Candidate], repeat: int) -> tuple[Trial, ...]:
+        """The root asked again, as often as live calls are left for."""
+        trials: list[Trial] = []
+        self.stage("asking the root again")
+        try:
+            while len(trials) < repeat and self._calls_left():
+                trials.append(self.play(found.members, "reask"))
+        except OutOfBudget:
+            pass
+        return tuple(trials)
+
+    # -- verdicts without a culprit
+
+    def _not_fixed(self, joint: Sequence[tuple[int, Trial]]) -> Diagnosis:
+        words = not_fixed_words(joint, self.good is not None)
+        outcome = joint[0][1].outcome
+        if self._plan_diverged():
+            return self.result("plan_diverged", f"{_plan_words(self.difference)} {words}", outcome=outcome)
+        hint = ""
+        if outcome == "undecided" and self.budget.live_calls == 0:
+            hint = " With calls to a model allowed, what the record lacks would be asked."
+        return self.result("undecided", words + hint, outcome=outcome)
+
+    def _nothing_to_try(self) -> Diagnosis:
+        if self._plan_diverged():
+            return self.result("plan_diverged", _plan_words(self.difference))
+        if self.difference is not None:
+            words = "No sub-call that was asked the same was answered differently, and no cell differs."
+            return self.result("undecided", words)
+        return self._single()
+
+    def _single(self) -> Diagnosis:
+        if not self.suspected:
+            return self.result("undecided", _NO_SUSPECT)
+        count = len(self.suspected)
+        words = f"{count:,} sub-calls look" if count > 1 else "One sub-call looks"
+        return self.result("suspects", f"{words} wrong by themselves; nothing is proven.")
+
+    def _plan_diverged(self) -> bool:
+        return self.difference is not None and self.difference.plan is not None
+
+    # -- trials
+
+    def play(self, chosen: Sequence[Candidate], mode: Mode | None = None) -> Trial:
+        """One replay. Raises OutOfBudget, with the reason in `stopped`, when it may not be made."""
+        assert self.player is not None
+        if self.cancelled():
+            self.stopped = "it was cancelled"
+            raise OutOfBudget
+        patches = [one.patch for one in chosen]
+        try:
+            trial = self.player.trial(patches, mode=mode or self.mode, target=self.target)
+        except BudgetUsedUp as error:
+            self.stopped = str(error)
+            raise OutOfBudget from None
+        self.trials.append(trial)
+        if mode is None:
+            self.known[_key(chosen)] = trial
+        self.tell(trial)
+        return trial
+
+    def _calls_left(self) -> bool:
+        assert self.player is not None
+        return self.player.spent.live_calls < self.budget.live_calls
+
+    # -- the result
+
+    def result(self, verdict: Verdict, words: str, **more: Any) -> Diagnosis:
+        """The diagnosis with what is true of every verdict."""
+        found = Diagnosis(
+            self.diagnosis_id,
+            self.view.run_id,
+            verdict,
+            words,
+            more.pop("outcome", "unchanged" if verdict == "right" else "undecided"),
+            self.mode,
+            good_run_id=None if self.good is None else self.good.run_id,
+            target=self.target,
+            candidates=tuple(one.span_id for one in self.candidates),
+            replayability=self.check,
+            warnings=tuple(dict.fromkeys([*self.warnings, *self._ambiguous()])),
+            suspects=tuple(_suspect_json(*one) for one in [*self.suspected.items()][:_SUSPECTS]),
+            findings=tuple(one.to_json() for one in findings(self.view, self.suspected)),
+            trials=tuple(self.trials),
+            budget=self.budget,
+            stopped=self.stopped,
+        )
+        spent = found.spent if self.player is None else self.player.spent
+        return replace(found, spent=spent, **more)
+
+    def _ambiguous(self) -> list[str]:
+        """A warning when equal requests were answered differently: a reply stands for its place only."""
+        spans = {one for trial in self.trials for one in trial.ambiguous}
+        if not spans:
+            return []
+        return [
+            f"{len(spans):,} sub-calls were asked the same as others and answered differently; each got "
+            "the reply that stands in its own place."
+        ]
+
+
+def _key(chosen: Sequence[Candidate]) -> frozenset[str]:
+    return frozenset(one.span_id for one in chosen)
+
+
+def _reached(trial: Trial) -> bool:
+    """Whether a joint patch does what a culprit must do: right answer, or other output for a root."""
+    return trial.outcome == "fixed" or (
+        trial.reached is not None and trial.outcome in ("reached_root", "moved")
+    )
+
+
+def _answer(trial: Trial, joint: Trial) -> Answer:
+    """Whether a trial does what all candidates together do: make the answer right, else show every root the
+    same and give the same answer."""
+    if trial.outcome == "fixed":
+        return "yes"
+    if trial.outcome in ("undecided", "error"):
+        return "unknown"
+    if joint.outcome == "fixed":
+        return "no"
+    return "yes" if (trial.shown, trial.answer) == (joint.shown, joint.answer) else "no"
+
+
+def _plan_words(difference: Diff | None) -> str:
+    plan = None if difference is None else difference.plan
+    if plan is None:
+        return ""
+    where = "" if plan.iteration is None else f" from iteration {plan.iteration} on"
+    return (
+        f"The roots of the two runs wrote other code{where}, so single calls cannot be compared; a twin (the "
+        "same cells with every sub-call asked again) can be."
+    )
+
+
+def _suspect_json(span_id: str, suspect: Suspect) -> dict[str, Any]:
+    signals = [{"kind": signal.kind, "words": signal.words} for signal in suspect.signals]
+    return {"span_id": span_id, "score": suspect.score, "signals": signals}

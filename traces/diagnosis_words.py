@@ -1,0 +1,139 @@
+"""What a diagnosis says in sentences: verdicts, how far they are proven, what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from traces.candidates import Candidate
+from traces.culprits import Found
+from traces.diagnosis import Origin
+from traces.finding import number_of, some_of
+from traces.reply_facts import short
+from traces.rows import SpanRow
+from traces.trial import Outcome, Target, Trial
+from traces.view import RunView
+
+_QUOTED: Final = 120  # characters of an answer
+_NAMED: Final = 3  # spans in a sentence
+#: Origin of a patch -> the text in a place, as the end of "with ...".
+_TEXTS: Final[dict[Origin, str]] = {
+    "good run": "what the good run has there",
+    "sibling": "a value that its siblings gave",
+    "source": "a value that stands in its prompt",
+    "expected": "the value of the expected answer",
+    "user": "the given text",
+    "re-ask": "the reply of another try",
+}
+
+
+def quoted(text: str | None) -> str:
+    """A text in quotes on one line, cut; "no answer" for None."""
+    return "no answer" if text is None else f"“{short(text, _QUOTED)}”"
+
+
+def name_of(span: SpanRow) -> str:
+    """A span as people call it: `sub-call 17 of cell 2`."""
+    number = "" if span.call_index is None else f" {span.call_index}"
+    inside = " in a child run" if span.depth > int(span.kind == "run") else ""
+    cell = "" if span.cell is None else f"cell {span.cell}"
+    if span.kind == "cell":
+        return f"{cell or 'a cell'}{inside}"
+    word = "child run" if span.kind == "run" else "sub-call"
+    return f"{word}{number}{f' of {cell}' if cell else ''}{inside}"
+
+
+def names_of(view: RunView, span_ids: Iterable[str]) -> str:
+    """Spans as people call them, the first few: `sub-call 1 of cell 0 and cell 2`."""
+    listed = [name_of(view.by_id[one]) for one in span_ids if one in view.by_id]
+    if len(listed) <= _NAMED and len(listed) > 1:
+        return f"{', '.join(listed[:-1])} and {listed[-1]}"
+    return some_of(listed, _NAMED)
+
+
+def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Target | None) -> str:
+    """The verdict on a set of culprits, from the trial of their joint patch."""
+    members = found.members
+    names = names_of(view, (one.span_id for one in members))
+    names = names[:1].upper() + names[1:]
+    texts = " or ".join(sorted({_TEXTS[one.culprit.origin] for one in members}))
+    place = "in its place" if len(members) == 1 else "in their places"
+    if trial.outcome == "fixed":
+        together = "" if len(members) == 1 else " together"
+        words = (
+            f"{names} broke the answer{together}: with {texts} {place} it is {quoted(trial.answer)}"
+            f"{_instead(trial)}."
+        )
+    else:
+        words = f"{names} changed what the root was shown: with {texts} {place} {_shown(trial)}."
+    return f"{words} {_minimal_words(found)}".rstrip()
+
+
+def asked_again_words(outcomes: Sequence[Outcome], answers: Sequence[str | None]) -> str:
+    """What came of asking the root again with the changed output."""
+    if not outcomes:
+        return (
+            "The answer stands in the root's own code: only asking the root again can tell whether it would "
+            "have come out right."
+        )
+    fixed = sum(outcome == "fixed" for outcome in outcomes)
+    if set(outcomes) == {"undecided"}:
+        return "The root could not be asked again within the budget."
+    count = f"{fixed} of {number_of(len(outcomes), 'time')}"
+    return f"Asked again with that output, the root gave the right answer {count}: {quoted(answers[0])}."
+
+
+def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool) -> str:
+    """Why the candidates, all together, did not make the answer right: pairs of their number and trial."""
+    count, trial = trials[0]
+    texts = "what the good run has there" if good else "the proposed texts"
+    places = "in its place" if count == 1 else f"in the places of all {count:,} candidates"
+    if trial.outcome == "undecided":
+        why = trial.stopped or "the record does not hold what would be asked then"
+        return f"With {texts} {places} the replay could not go on: {why}."
+    if trial.outcome == "error":
+        why = trial.stopped or "the program ended in an error"
+        return f"With {texts} {places} the replay failed: {why}."
+    kept = "stays" if trial.outcome == "unchanged" else "becomes"
+    return f"With {texts} {places} the answer {kept} {quoted(trial.answer)}, which is not right."
+
+
+def assumed_words(trial: Trial, found: Found[Candidate], view: RunView) -> tuple[str, ...]:
+    """What the verdict on a set of culprits rests on, beyond the replays themselves."""
+    said = list(trial.assumed)
+    shown = trial.reached
+    if trial.outcome == "fixed" and shown is not None and shown.iteration is not None:
+        said.append(
+            f"The root saw other output from iteration {shown.iteration} on; its code was kept as recorded, "
+            "and it may have written other code."
+        )
+    if not found.monotone:
+        said.append("Some texts undo what others do, so other minimal sets are possible.")
+    guessed = [one.span_id for one in found.members if one.culprit.origin not in ("good run", "user")]
+    if guessed:
+        said.append(
+            f"Nobody knows what {names_of(view, guessed)} should have said: the text for its place was "
+            "proposed by a rule."
+        )
+    return tuple(dict.fromkeys(said))
+
+
+def _instead(trial: Trial) -> str:
+    return f", not {quoted(trial.original_answer)}" if trial.original_answer is not None else ""
+
+
+def _shown(trial: Trial) -> str:
+    where = trial.reached
+    if where is None or where.cell is None:
+        return "it sees other output"
+    inside = "" if where.path == "0" else f" of child run {where.path}"
+    return f"it sees other output of cell {where.cell}{inside}, as with all candidates changed"
+
+
+def _minimal_words(found: Found[Candidate]) -> str:
+    many = len(found.members) > 1
+    if found.ended == "minimal":
+        return "With any fewer of them it does not." if many else ""
+    if found.ended == "unknown":
+        return "Whether fewer of them would do could not be told."
+    return "The budget was used up before fewer of them could be ruled out."
