@@ -98,6 +98,7 @@ class Playing:
     _diverged: set[Path] = field(default_factory=set)
     _budgets: Counter[tuple[Path, int]] = field(default_factory=Counter)
     _fresh: Counter[Path] = field(default_factory=Counter)
+    _skipped: Counter[tuple[Path, str]] = field(default_factory=Counter)  # calls of cells not run again
 
     # -- the root
 
@@ -156,6 +157,9 @@ class Playing:
                 raise TimeoutError
             self._stop("the recorded run ended in the middle of this cell")
         self.not_again.append(recorded)
+        self._skipped.update(
+            (path, call.key[2]) for call in self.deck.by_cell.get((path, recorded.number), ())
+        )
         self.shown.append((path, number, recorded.shown or ""))
         return self.texts(recorded.shown or "") or ""
 
@@ -202,9 +206,7 @@ class Playing:
         call = self.deck.program.calls.get(key)
         if call is not None and call.reply is not None:
             return self._serve(key, call.reply)
-        reply = self.deck.elsewhere(place.path, digest, request.occurrence) or self._other(
-            request, prompt_hash, place
-        )
+        reply = self.deck.elsewhere(place.path, digest, key[3]) or self._other(request, prompt_hash, place)
         if reply is not None:
             return self._serve(None, reply)
         if (known := self.memo.get(digest)) is not None:
@@ -309,6 +311,8 @@ class Playing:
 
     def _key(self, place: Place, request_hash: str, occurrence: int) -> Key:
         recorded = self._now.get((place.path, place.cell))
+        # the engine counts equal requests from those it was made: calls of cells not run again are added
+        occurrence += self._skipped[place.path, request_hash]
         return (place.path, -1 if recorded is None else recorded.number, request_hash, occurrence)
 
     def _serve(self, key: Key | None, reply: Reply, source: str = "record") -> Played:

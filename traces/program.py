@@ -28,6 +28,7 @@ _INTERRUPTED: Final = (
     "[the cell was interrupted: "  # in what the root was shown, for records without the fact
 )
 _LIMIT_STOPS: Final = ("budget", "timeout", "max_iterations")
+_BUDGET_KEYS: Final = ("iterations", "calls", "tokens", "usd", "seconds")  # as code sees them; a record sorts
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +280,11 @@ class _Reader:
         for cell in self.cells.values():
             events = [e for e in self._view.events(cell.span_id) if e["name"] == sc.EV_HOST_REPLY]
             replies = [decoded(event["attributes"].get("reply")) for event in events]
-            found[cell.path, cell.number] = tuple(reply for reply in replies if isinstance(reply, dict))
+            found[cell.path, cell.number] = tuple(
+                {key: reply[key] for key in _BUDGET_KEYS if key in reply}
+                for reply in replies
+                if isinstance(reply, dict)
+            )
         return found
 
     def ends(self) -> dict[str, str]:
