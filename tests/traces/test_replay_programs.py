@@ -1,0 +1,43 @@
+"""Programs as root models write them are recorded, played again as they were, and played with a patch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.programs import PROGRAMS, patches, recorded
+from tests.traces.records import home_in
+from traces.replay import Replayer
+from traces.trial import Budget, Target
+
+CALLS = Budget(live_calls=20)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_replays_as_recorded_and_a_patch_has_its_outcome(name: str, tmp_path: Path) -> None:
+    program = PROGRAMS[name]
+    home = home_in(tmp_path)
+    answer, view = recorded(home, program)
+    assert answer.text is not None and answer.error is None, answer
+    with Replayer(home, view, handler=program.handler(honest=True), budget=CALLS) as replayer:
+        found = replayer.check()
+        assert found.status == program.status, found
+        if found.status != "replayable":
+            assert found.difference is not None and found.words.endswith(".")
+            return
+        plain = replayer.trial()
+        assert (plain.outcome, plain.answer) == ("unchanged", answer.text), plain
+        assert plain.misses == plain.live_calls == 0 and not plain.differences, plain
+        patch = patches(view, program)
+        trial = replayer.trial(patch, mode=program.mode, target=Target(program.right))
+    assert trial.outcome == program.outcome, trial
+    assert trial.patches == patch and trial.original_answer == answer.text
+    if program.outcome == "fixed":
+        assert trial.answer == program.right
+    if program.outcome == "undecided":
+        assert trial.stopped and trial.answer is None
+    if program.outcome == "reached_root":
+        assert trial.reached is not None and trial.reached.old != trial.reached.new
+    if program.mode == "strict":
+        assert trial.live_calls == 0
