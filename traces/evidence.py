@@ -52,8 +52,8 @@ class Evidence:
     `basis`: "read", the answer's cell read what came from these calls; "printed", it read no such thing,
     but the output of the cell `printed` says the answer and that cell read it; "shown", neither, so the root
     may have written what it had been shown of any call before; "code", no call came before the answer.
-    `cells` are the spans of the cells that made the calls. `whole` says that whole responses were compared,
-    not only their first 200 characters.
+    `cells` are the spans of the cells that made the calls, `chain` those and every other cell behind the
+    answer, in order. `whole` says that whole responses were compared, not only their first 200 characters.
     """
 
     basis: Basis
@@ -61,6 +61,7 @@ class Evidence:
     supports: tuple[Support, ...]
     printed: SpanRow | None = None
     whole: bool = True
+    chain: tuple[SpanRow, ...] = ()
 
 
 def evidence(view: RunView) -> Evidence:
@@ -83,7 +84,7 @@ def evidence(view: RunView) -> Evidence:
             basis, chain = "printed", found
     calls = tree.calls(chain)
     if not calls:
-        return Evidence("code", tuple(chain), ())
+        return Evidence("code", tuple(chain), (), chain=tuple(chain))
     whole = len(calls) <= COMPARED_WHOLE
     return Evidence(
         basis,
@@ -91,6 +92,7 @@ def evidence(view: RunView) -> Evidence:
         _ranked(view, run, calls, whole),
         before[printed] if basis == "printed" and printed is not None else None,
         whole,
+        tuple(chain),
     )
 
 
@@ -139,17 +141,28 @@ def _says_the_answer(view: RunView, cells: Sequence[SpanRow]) -> int | None:
 
 def _chain(cells: Sequence[SpanRow]) -> list[SpanRow]:
     """The last of the cells, and those that wrote what it read, and so on back; in their order."""
-    writers: dict[str, int] = {}
-    needs: list[set[int]] = []
-    for number, cell in enumerate(cells):
-        needs.append({writers[name] for name in names_of(cell, sc.NAMES_READ) if name in writers})
-        writers.update(dict.fromkeys(names_of(cell, sc.NAMES_WRITTEN), number))
+    needs = reads(cells)
     chain, todo = {len(cells) - 1}, [len(cells) - 1]
     while todo:
-        new = needs[todo.pop()] - chain
+        new = needs[todo.pop()].keys() - chain
         chain |= new
         todo.extend(new)
     return [cells[number] for number in sorted(chain)]
+
+
+def reads(cells: Sequence[SpanRow]) -> list[dict[int, list[str]]]:
+    """For each cell of one run, the places of the earlier cells that last wrote names which it reads,
+    with these names.
+    """
+    writers: dict[str, int] = {}
+    found: list[dict[int, list[str]]] = []
+    for number, cell in enumerate(cells):
+        needs: dict[int, list[str]] = {}
+        for name in sorted(names_of(cell, sc.NAMES_READ) & writers.keys()):
+            needs.setdefault(writers[name], []).append(name)
+        found.append(needs)
+        writers.update(dict.fromkeys(names_of(cell, sc.NAMES_WRITTEN), number))
+    return found
 
 
 # -- which of them share something with the answer

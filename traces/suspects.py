@@ -10,10 +10,11 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rlm_core import semconv as sc
 from traces.facts import Facts
+from traces.influence import Influence, influences
 from traces.reply_facts import Found, Signal, short
 from traces.rows import SpanRow
 from traces.siblings import among_siblings
@@ -52,15 +53,40 @@ MEANINGS: Final = {
     "outlier": "whose number is of another size than those of their siblings",
     "length": "whose reply is far longer or shorter than those of their siblings",
 }
+#: Kinds of fault that one run alone cannot show, as nouns: for whoever says what a list of suspects is worth.
+UNSEEN: Final = (
+    "a wrong label that the prompt offers",
+    "a wrong value that stands elsewhere in the prompt",
+    "a plausible sentence that is not true",
+    "something left out",
+    "the same fault in most siblings",
+)
+_UNKNOWN: Final = Influence(1.0, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A sub-call with evidence against it. `score` is over 0 and under 1: more and weightier signals give
-    more."""
+    """A sub-call with evidence against it.
+
+    `score` is over 0 and under 1, a rank and no probability: suspicion, which is more with more and weightier
+    signals, times `influence`, how much the answer may rest on the call (1: as much as on any). `reach` says
+    so in a sentence, "" where it is not known.
+    """
 
     score: float
     signals: tuple[Signal, ...]
+    influence: float = 1.0
+    reach: str = ""
+
+    def to_json(self, span_id: str) -> dict[str, Any]:
+        """The keys of a suspect of `rlmscope diagnose`."""
+        return {
+            "span_id": span_id,
+            "score": self.score,
+            "influence": self.influence,
+            "reach": self.reach,
+            "signals": [{"kind": signal.kind, "words": signal.words} for signal in self.signals],
+        }
 
 
 def suspects(view: RunView) -> dict[str, Suspect]:
@@ -69,16 +95,28 @@ def suspects(view: RunView) -> dict[str, Suspect]:
     signals: dict[str, list[Signal]] = defaultdict(list)
     for span_id, signal in (*_outcomes(calls), *_disagreements(calls), *among_siblings(view, calls)):
         signals[span_id].append(signal)
-    found = {span.span_id: _suspect(signals[span.span_id]) for span in calls if span.span_id in signals}
+    reach = influences(view) if signals else {}
+    found = {
+        span.span_id: _suspect(signals[span.span_id], reach.get(span.span_id, _UNKNOWN))
+        for span in calls
+        if span.span_id in signals
+    }
     return dict(sorted(found.items(), key=lambda item: -item[1].score))
 
 
-def _suspect(signals: Iterable[Signal]) -> Suspect:
+def unseen_words(count: int) -> str:
+    """What a list of so many suspects cannot show, in a sentence: a run without suspects may be wrong too."""
+    listed = f"{', '.join(UNSEEN[:-1])}, or {UNSEEN[-1]}"
+    begin = "Other faults" if count else "There is no suspect, but some faults"
+    return f"{begin} cannot be seen from one run alone: {listed}. A good run or a twin shows those."
+
+
+def _suspect(signals: Iterable[Signal], reach: Influence) -> Suspect:
     ordered = tuple(sorted(signals, key=lambda signal: -WEIGHTS[signal.kind]))
     doubt = 1.0
     for signal in ordered:
         doubt *= 1 - WEIGHTS[signal.kind]
-    return Suspect(round(1 - doubt, 4), ordered)
+    return Suspect(round((1 - doubt) * reach.weight, 4), ordered, reach.weight, reach.words)
 
 
 def _outcomes(calls: Sequence[SpanRow]) -> Found:

@@ -139,7 +139,7 @@ def test_without_any_trace_all_calls_before_are_candidates(asked: Make, by: int 
 
 def test_an_answer_of_code_alone_rests_on_no_call(asked: Make) -> None:
     found = asked([("documents", "n", []), ("n", "", [])])
-    assert found == Evidence("code", found.cells, ()) and cells_of(found) == [0, 1]
+    assert found == Evidence("code", found.cells, (), chain=found.cells) and cells_of(found) == [0, 1]
 
 
 def test_calls_in_batches_and_child_runs_count(home: Home) -> None:

@@ -10,7 +10,7 @@ from traces.finding import Finding
 from traces.findings import findings
 from traces.narrow import SUSPECT
 from traces.reading import RunView
-from traces.suspects import Suspect
+from traces.suspects import Suspect, unseen_words
 from ui.web import plain
 from ui.web.notices import Colour, note
 from ui.web.places import diagnose_link, href, run_link
@@ -102,7 +102,8 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
     st.markdown("##### Suspects")
     st.caption(
         "Sub-calls that look wrong, the most suspicious first: places to look at first, not proofs. Siblings "
-        "are the calls that the same line of the same cell made."
+        "are the calls that the same line of the same cell made. Suspicion counts less where the answer seems "
+        f"not to rest on the call. {unseen_words(len(suspects))}"
     )
     rows = [
         Item(
@@ -110,7 +111,7 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
             (
                 place(view, span_id),
                 f"{suspect.score:.2f}",
-                " ".join(signal.words for signal in suspect.signals),
+                " ".join([*(signal.words for signal in suspect.signals), suspect.reach]).strip(),
                 view.by_id[span_id].preview if view.by_id[span_id].response_chars else "",
             ),
             href(run_link(view.run_id, span_id)),
