@@ -13,6 +13,7 @@ from traces.rows import SpanRow
 from traces.tree import Node
 
 _MOST_COMPARED: Final = 500  # left over on one side whose prompts are compared word by word
+_MOST_READ: Final = 5_000  # left over on one side whose prompts are read at all
 _RARE: Final = 25  # calls that share a word: what more have says nothing
 _LAST: Final = 2**62
 Pair = tuple[Node, Node, Matched]
@@ -27,8 +28,17 @@ class Calls:
         self._sides = sides
 
     def same_prompt(self) -> Iterator[Pair]:
-        """Calls that were asked the same; equal ones in the order in which they were made."""
+        """Calls that were asked the same; equal ones in the order in which they were made. Then those whose
+        prompts are equal in their normal form: replies that stand in them differ in no more either.
+        """
         yield from self._by(lambda span: _known(span.kind, asked(span)), "prompt", _occurrence)
+        if self.a and self.b and max(len(self.a), len(self.b)) <= _MOST_READ:
+            forms = [
+                side.forms({node.span.span_id: text(node.span, sc.PROMPT + ".sha256") for node in nodes})
+                for side, nodes in zip(self._sides, (self.a, self.b), strict=True)
+            ]
+            known = {**forms[1], **forms[0]}
+            yield from self._by(lambda span: known.get(span.span_id), "prompt", _occurrence)
 
     def alike(self, same_code: bool) -> Iterator[Pair]:
         """Calls that are the same for other reasons, the surest first. `same_code`: the cells that made them

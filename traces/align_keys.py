@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from rlm_core import semconv as sc
+from rlm_core.normalise import normalise
 from traces.finding import decoded
 from traces.rows import SpanRow
 from traces.tree import Node, build_tree
@@ -47,6 +48,10 @@ class Side:
         for span_id, body in self.texts({span.span_id: text(span, prefix + ".sha256") for span in spans}):
             found[span_id] = frozenset(_WORD.findall(body[:_COMPARED_CHARS].casefold()))
         return found
+
+    def forms(self, wanted: dict[str, str | None]) -> dict[str, int]:
+        """The normal forms of texts, as numbers that are equal for equal ones, by the names in `texts`."""
+        return {name: hash(normalise(body)) for name, body in self.texts(wanted)}
 
     def texts(self, wanted: dict[str, str | None]) -> Iterator[tuple[str, str]]:
         """Whole texts for hashes that are given by some name; those that the record lacks are left out."""

@@ -1,23 +1,23 @@
 """What is not the same in two spans that belong together: the prompt, the response, the code, the output.
 
-What is compared: a response by its normal form (`rlm_core.normalise`), or byte for byte (`raw`); an output as
-the root was shown it, always by its normal form. A failed call said its kind of error.
+What is compared: prompts and responses by their normal form (`rlm_core.normalise`), or byte for byte (`raw`);
+an output as the root was shown it, always by its normal form. What a failed call said is its kind of error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
 
 from rlm_core import semconv as sc
-from rlm_core.normalise import normalise
 from traces.align import Alignment
 from traces.align_keys import Side, asked, code, text
 from traces.rows import SpanRow
 
 Change = Literal["prompt", "response", "code", "output", "status"]
 _TEXT_OF = {"run": sc.ANSWER, "cell": sc.STDOUT_SHOWN}  # of any other kind: the response
-_MADE: dict[str, Change] = {"cell": "output"}
+_MADE: Final = ("sub_call", "run", "root_call", "cell")
+_Pair = tuple[SpanRow, SpanRow]
 
 
 class Changes(NamedTuple):
@@ -31,20 +31,28 @@ def changes(alignment: Alignment, *, raw: bool) -> dict[str, Changes]:
     """The changes of every pair, by the id of its span in the first run."""
     a, b = alignment.sides
     pairs = [(a.nodes[one].span, b.nodes[other].span) for one, (other, _) in alignment.of_a.items()]
-    same = _same_texts([pair for pair in pairs if _by_text(*pair, raw=raw)], (a, b))
-    return {one.span_id: _changes(one, other, same.get(one.span_id), raw) for one, other in pairs}
+    made = _same_texts([pair for pair in pairs if _by_text(*pair, raw=raw)], (a, b))
+    asked_else = [
+        pair for pair in pairs if not raw and pair[0].kind == "sub_call" and asked(pair[0]) != asked(pair[1])
+    ]
+    prompts = _same_texts(asked_else, (a, b), sc.PROMPT)
+    return {
+        one.span_id: _changes(one, other, made.get(one.span_id), prompts.get(one.span_id), raw)
+        for one, other in pairs
+    }
 
 
-def _changes(a: SpanRow, b: SpanRow, same: bool | None, raw: bool) -> Changes:
+def _changes(a: SpanRow, b: SpanRow, made: bool | None, prompt: bool | None, raw: bool) -> Changes:
+    """`made` and `prompt` say whether those texts are equal, where they had to be read to know."""
     facts: dict[Change, bool | None] = {"status": _ending(a) == _ending(b)}
     if a.kind in ("sub_call", "run"):
-        facts["prompt"] = _equal(asked(a), asked(b))
+        facts["prompt"] = prompt or _equal(asked(a), asked(b))
     if a.kind == "cell":
         facts["code"] = _equal(code(a), code(b))
         facts["status"] = text(a, sc.EXCEPTION_TYPE) == text(b, sc.EXCEPTION_TYPE) and facts["status"]
-    if a.kind in ("sub_call", "run", "root_call", "cell"):
-        told = same if _by_text(a, b, raw=raw) else _same_made(a, b, raw)
-        facts[_MADE.get(a.kind, "response")] = told
+    if a.kind in _MADE:
+        told = made if _by_text(a, b, raw=raw) else _same_made(a, b, raw)
+        facts["output" if a.kind == "cell" else "response"] = told
     return Changes(
         frozenset(name for name, equal in facts.items() if equal is False),
         frozenset(name for name, equal in facts.items() if equal is None),
@@ -66,33 +74,28 @@ def _same_made(a: SpanRow, b: SpanRow, raw: bool) -> bool | None:
 def _by_text(a: SpanRow, b: SpanRow, *, raw: bool) -> bool:
     """Whether only the texts can tell: the hashes differ and the hashes of normal forms are not there."""
     one, other = _hash(a), _hash(b)
-    if (raw and a.kind != "cell") or one is None or other is None or one == other:
+    if a.kind not in _MADE or (raw and a.kind != "cell") or one is None or other is None or one == other:
         return False
     if a.kind != "cell" and (a.status != "ok" or b.status != "ok"):
         return False
     return None in (text(a, sc.RESPONSE_NORM_HASH), text(b, sc.RESPONSE_NORM_HASH))
 
 
-def _same_texts(pairs: Sequence[tuple[SpanRow, SpanRow]], sides: tuple[Side, Side]) -> dict[str, bool]:
+def _same_texts(
+    pairs: Sequence[_Pair], sides: tuple[Side, Side], prefix: str | None = None
+) -> dict[str, bool]:
     """Whether the texts of pairs are equal once normalised, by the first span's id; without those that a
-    record lacks."""
-    if not pairs:
-        return {}
+    record lacks. The text is what the span made, or the one with this prefix.
+    """
     forms = [
-        {name: hash(form) for name, form in _forms(side, {pair[0].span_id: _hash(pair[n]) for pair in pairs})}
+        side.forms({pair[0].span_id: _hash(pair[n], prefix) for pair in pairs})
         for n, side in enumerate(sides)
     ]
     return {name: form == forms[1][name] for name, form in forms[0].items() if name in forms[1]}
 
 
-def _forms(side: Side, wanted: dict[str, str | None]) -> Iterator[tuple[str, str]]:
-    return ((name, normalise(body)) for name, body in side.texts(wanted))
-
-
-def _hash(span: SpanRow) -> str | None:
-    if span.kind == "attempt":
-        return None
-    return text(span, _TEXT_OF.get(span.kind, sc.RESPONSE) + ".sha256")
+def _hash(span: SpanRow, prefix: str | None = None) -> str | None:
+    return text(span, (prefix or _TEXT_OF.get(span.kind, sc.RESPONSE)) + ".sha256")
 
 
 def _ending(span: SpanRow) -> tuple[str, str | None]:

@@ -51,7 +51,7 @@ def diff_text(found: Diff, a: RunView, b: RunView, *, everything: bool) -> Itera
 
 def _frontier(found: Diff, a: RunView, b: RunView, most: int | None) -> Iterator[str]:
     if not found.frontier:
-        yield "No difference begins in a sub-call, child run or cell: nowhere did the same go in and not come out."
+        yield "No difference begins in a sub-call, child run or cell that both runs have."
         return
     kinds = Counter(row.kind for row in found.frontier)
     listed = ", ".join(counted(kinds[kind], words) for kind, words in _CALLED.items() if kinds[kind])
