@@ -172,7 +172,7 @@ def settings_home(page: Page, url: str, home: Home) -> None:
 @shot
 def guide(page: Page, url: str, home: Home) -> None:
     page.goto(f"{url}/run?run={BROKEN}&guide=4")
-    expect(page.get_by_text("(4 of 5)")).to_be_visible()
+    expect(page.get_by_text("(4 of 6)")).to_be_visible()
     page.get_by_role("treeitem").first.wait_for()
 
 

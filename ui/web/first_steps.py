@@ -1,6 +1,6 @@
 """From nothing to an explained run in a minute: an invitation on the Ask page, a guide on the Run page.
 
-The guide explains the example that is broken on purpose, in five steps: `/run?run=ID&guide=1` to `5`. Each
+The guide explains the example that is broken on purpose, in six steps: `/run?run=ID&guide=1` to `6`. Each
 step puts the address on what it is about, so that the page below shows it. Figures come from the record.
 """
 
@@ -20,6 +20,7 @@ from traces.reading import RunView, SpanRow, load_run
 from ui.figures import counted
 from ui.web import plain
 from ui.web.notices import problem
+from ui.web.places import diagnose_link
 from ui.web.samples import example_note
 
 BROKEN: Final = "20260105T091500-0000e002"
@@ -34,6 +35,7 @@ class _Step:
     words: Callable[[RunView], str]
     span: Callable[[RunView], SpanRow]
     view: str | None = None
+    diagnose: bool = False  # whether it leads to the page that finds the call
 
 
 def invitation(home: Home) -> None:
@@ -85,6 +87,9 @@ def guide(view: RunView) -> None:
     with st.container(border=True, key="guide", gap="xsmall"):
         _ways(view, number, step.title)
         plain.text(step.words(view))
+        if step.diagnose:
+            page, query = diagnose_link(view.run_id)
+            st.page_link(page, label=":blue[Find the call that broke it]", query_params=query)
 
 
 def _ways(view: RunView, number: int, title: str) -> None:
@@ -178,6 +183,21 @@ def _broken(view: RunView) -> str:
     )
 
 
+def _proof(view: RunView) -> str:
+    right = _right()
+    against = (
+        "looks for suspects in it"
+        if right is None
+        else f"compares it with the other example, which ran the same code and found {right.answer}"
+    )
+    return (
+        "Nobody has to find that call by reading. “Find the call that broke it”, which stands beside the "
+        f"views of every run, {against}, and runs the recorded code again with single replies replaced, "
+        "until the answer comes out right. The fewest replies that do it are the cause, and the replays are "
+        "the proof. No model is asked, so it costs nothing."
+    )
+
+
 def _cost(view: RunView) -> str:
     summary = view.summary
     price = "nothing: the demo model answers by fixed rules" if summary.demo else "what is said above"
@@ -219,5 +239,6 @@ _STEPS: Final = (
     _Step("A model writes code", _code, _cell),
     _Step("The code asks another model", _calls, _batch),
     _Step("Where it broke", _broken, _failed),
+    _Step("Find it, and prove it", _proof, _failed, diagnose=True),
     _Step("What it cost", _cost, _run, "overview"),
 )

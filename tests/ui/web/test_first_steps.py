@@ -1,4 +1,4 @@
-"""The way of a newcomer: an invitation while there are only the examples, and a guide in five steps."""
+"""The way of a newcomer: an invitation while there are only the examples, and a guide in six steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_page(run_id: str = BROKEN, **query: str) -> AppTest:
 def words(page: AppTest) -> str:
     """What the guide says."""
     assert not page.exception, page.exception
-    place = next(n for n, e in enumerate(page.main) if " of 5)" in str(getattr(e, "value", "")))
+    place = next(n for n, e in enumerate(page.main) if " of 6)" in str(getattr(e, "value", "")))
     return next(e.value for e in list(page.main)[place:] if e.type == "text")
 
 
@@ -59,19 +59,19 @@ def test_each_step_is_an_address_and_shows_what_it_is_about(home: Home) -> None:
     view = load_run(home, BROKEN)
     kinds, said = [], []
     page = run_page(guide="1")
-    for step in range(1, 6):
-        assert page.query_params["guide"] == str(step) and f"({step} of 5)" in shown(page)
+    for step in range(1, 7):
+        assert page.query_params["guide"] == str(step) and f"({step} of 6)" in shown(page)
         kinds.append(view.by_id[page.query_params["span"]].kind)
         said.append(words(page))
-        if step < 5:
+        if step < 6:
             page.button(key="guide-next").click().run()
-    assert kinds == ["run", "cell", "batch", "sub_call", "run"]
+    assert kinds == ["run", "cell", "batch", "sub_call", "sub_call", "run"]
     assert page.query_params["view"] == "overview"
     _say_what_the_record_says(home, said)
     fresh = run_page(guide="4")  # as a link leads there
     assert words(fresh) == said[3] and view.by_id[fresh.query_params["span"]].status == "error"
     page.button(key="guide-back").click().run()
-    assert page.query_params["guide"] == "4" and "view" not in page.query_params
+    assert page.query_params["guide"] == "5" and "view" not in page.query_params
     page.button(key="guide-close").click().run()
     assert "guide" not in page.query_params and "of 5)" not in shown(page)
 
@@ -83,6 +83,7 @@ def _say_what_the_record_says(home: Home, said: list[str]) -> None:
     assert f"{broken.sub_calls} sub-calls" in said[2]
     assert "In the other example this call was answered “billing”" in said[3]
     assert f"it says {broken.answer} and not {right.answer}" in said[3]
+    assert f"the other example, which ran the same code and found {right.answer}" in said[4]
 
 
 def test_without_the_other_example_the_guide_says_less(home: Home) -> None:
@@ -93,12 +94,12 @@ def test_without_the_other_example_the_guide_says_less(home: Home) -> None:
 def test_a_span_that_was_chosen_meanwhile_stays(home: Home) -> None:
     last = load_run(home, BROKEN).spans[-1].span_id
     page = run_page(guide="2", span=last)
-    assert page.query_params["span"] == last and "(2 of 5)" in shown(page)
+    assert page.query_params["span"] == last and "(2 of 6)" in shown(page)
 
 
 def test_a_step_that_is_none_or_another_run_is_one_sentence(home: Home) -> None:
     page = run_page(guide="9" + HOSTILE)
-    assert "The guide has steps 1 to 5" in problems(page)[0] and "(1 of 5)" in shown(page)
+    assert "The guide has steps 1 to 6" in problems(page)[0] and "(1 of 6)" in shown(page)
     assert not badly_shown(page, "HOSTILE")
     page = run_page(RIGHT, guide="2")
     assert problems(page) == ["The guide explains the broken example, and this is another run."]

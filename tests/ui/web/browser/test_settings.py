@@ -90,12 +90,12 @@ def test_a_newcomer_is_led_through_the_broken_example(browser: Browser, tmp_path
     with running_app(home) as app, ui.visiting(browser, f"http://127.0.0.1:{app.port}") as visit:
         page = visit.tab()
         page.get_by_role("button", name="Show me").click()
-        for step in range(1, 6):
-            expect(page.get_by_text(f"({step} of 5)")).to_be_visible()
+        for step in range(1, 7):
+            expect(page.get_by_text(f"({step} of 6)")).to_be_visible()
             expect(page).to_have_url(re.compile(rf"guide={step}&span="))
             if step == 4:
                 expect(page.locator(".st-key-span-title")).to_contain_text("llm_query")
-            if step < 5:
+            if step < 6:
                 page.get_by_role("button", name="Next", exact=True).click()
         page.get_by_role("link", name="Ask a question of your own").click()
         expect(page.get_by_role("button", name="Show me")).to_be_visible()
