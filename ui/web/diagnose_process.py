@@ -97,7 +97,8 @@ def _diagnosed(
 
     found = diagnose(
         now.home, now.view, good=good, target=target, budget=job.budget, replayer=now.replayer,
-        tell=log.trial, cancelled=log.cancelled, mode=job.mode, diagnosis_id=log.diagnosis_id,
+        tell=log.trial, stage=log.stage, cancelled=log.cancelled, mode=job.mode,
+        diagnosis_id=log.diagnosis_id,
     )  # fmt: skip
     log.end(found)
 
