@@ -18,6 +18,7 @@ from ui.visible import line
 from ui.web import plain
 from ui.web.notices import Colour, note, problem, said
 from ui.web.places import diagnose_link
+from ui.web.replay_note import replay_note
 from ui.web.run_record import Record
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 from ui.web.samples import example_note
@@ -40,7 +41,8 @@ _CHIP_COLOURS: Final[dict[str, Colour]] = {
 }
 _STYLE: Final = """
 <style>
-.st-key-run-chips .stButton button, [class*="st-key-finding-"] .stButton button,
+.st-key-run-chips .stButton button, .st-key-run-replay .stButton button,
+[class*="st-key-finding-"] .stButton button,
 [class*="st-key-limit-"] .stButton button { padding: 0 0.15rem; min-height: 1.5rem; }
 .st-key-run-chips a { background: none; padding: 0 0.15rem; }
 .st-key-run-chips button p, .st-key-run-chips a p { font-weight: 400; }
@@ -62,6 +64,8 @@ def header(record: Record) -> None:
                 st.badge("forced answer", color="orange")
             if run.demo:
                 st.badge("demo model", color="gray")
+            if run.replay_of is not None:
+                st.badge("replay", color="blue")
             with st.container(width="stretch", key="run-question"):
                 _bounded(run.question or "(the question is not recorded)", "run-question-text", "question")
             with st.container(width="content", key="run-id"):
@@ -69,6 +73,7 @@ def header(record: Record) -> None:
         _answer(view, remarked)
         _facts(view)
         _remarks(view, remarked)
+        replay_note(record)
 
 
 def onward(record: Record) -> None:
