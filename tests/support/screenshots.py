@@ -37,7 +37,8 @@ from ui.web import additions
 
 WIDTHS: Final = (1280, 1920)
 HEIGHTS: Final = {1280: 900, 1920: 1080}
-STATES: Final = (ask_shots, compare_shots, run_shots, site_shots, replay_shots)  # imported: each registers its states in SHOTS
+# imported: each registers its states in SHOTS
+STATES: Final = (ask_shots, compare_shots, run_shots, site_shots, replay_shots)
 
 
 def prepare(home: Home) -> None:
