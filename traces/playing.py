@@ -31,9 +31,11 @@ class Deck:
         self.program = program
         self.by_request: dict[str, list[RecordedCall]] = defaultdict(list)
         self.by_cell: dict[tuple[Path, int], list[RecordedCall]] = defaultdict(list)
+        self.in_cell: dict[tuple[Path, int, str], list[RecordedCall]] = defaultdict(list)
         for call in program.calls.values():
             self.by_request[call.key[2]].append(call)
             self.by_cell[call.key[:2]].append(call)
+            self.in_cell[call.key[:3]].append(call)
         self.paths = {path for path, _ in program.turns} | {path for path, _ in program.cells}
         self.forced = {path: turn for (path, _), turn in program.turns.items() if turn.forced}
 
@@ -203,9 +205,9 @@ class Playing:
             self.served.add(key)
             self._live("", known=True)
             return None
-        call = self.deck.program.calls.get(key)
+        call = self.deck.program.calls.get(key) or self._same_in_cell(key)
         if call is not None and call.reply is not None:
-            return self._serve(key, call.reply)
+            return self._serve(call.key, call.reply)
         reply = self.deck.elsewhere(place.path, digest, key[3]) or self._other(request, prompt_hash, place)
         if reply is not None:
             return self._serve(None, reply)
@@ -314,6 +316,11 @@ class Playing:
         # the engine counts equal requests from those it was made: calls of cells not run again are added
         occurrence += self._skipped[place.path, request_hash]
         return (place.path, -1 if recorded is None else recorded.number, request_hash, occurrence)
+
+    def _same_in_cell(self, key: Key) -> RecordedCall | None:
+        """The next equal request of the cell: after a death, equal requests are counted anew."""
+        same = self.deck.in_cell.get(key[:3], ())
+        return next((call for call in same if call.key not in self.served), None)
 
     def _serve(self, key: Key | None, reply: Reply, source: str = "record") -> Played:
         self.hits += 1

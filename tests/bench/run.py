@@ -218,6 +218,7 @@ def parts(home: Home) -> dict[str, Callable[[], list[Figure]]]:
     """Every part of the table; `record` reads back what `engine` left in `home`."""
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.bench.corpora import corpora_figures
+    from tests.bench.replay import replay_figures
     from tests.bench.sandbox import sandbox_figures
     from tests.bench.store import store_figures
 
@@ -227,6 +228,7 @@ def parts(home: Home) -> dict[str, Callable[[], list[Figure]]]:
         "engine": lambda: engine_figures(home),
         "record": lambda: record_figures(home),
         "corpora": lambda: [Figure(*row) for row in corpora_figures()],
+        "replay": lambda: [Figure(*row) for row in replay_figures()],
         "store": lambda: [Figure(*row) for row in store_figures()],
         "app": app_figures,
     }
