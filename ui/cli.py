@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "mark": ("ui.mark_command", "Say whether a run or span is right; tag runs."),
     "replay": ("ui.replay_command", "Play a recorded run again, as it was or patched."),
     "diff": ("ui.diff_command", "Compare two runs: which sub-calls were answered differently."),
+    "check": ("ui.check_command", "Check a set of runs whose answers are known."),
     "cost": ("ui.cost_command", "Say what runs cost, and on what."),
     "prices": ("ui.prices_command", "List what models cost, and set prices of your own."),
     "ingest": ("ui.read_commands", "Take closed runs into the store."),
