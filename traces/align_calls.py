@@ -8,13 +8,14 @@ from typing import Final
 
 from rlm_core import semconv as sc
 from traces.align_cells import ALIKE
-from traces.align_keys import Matched, Side, Sources, asked, count, likeness, order, sources, text
+from traces.align_keys import Matched, Side, asked, count, likeness, order, sources, text
 from traces.rows import SpanRow
 from traces.tree import Node
 
 _MOST_COMPARED: Final = 500  # left over on one side whose prompts are compared word by word
 _MOST_READ: Final = 5_000  # left over on one side whose prompts are read at all
 _RARE: Final = 25  # calls that share a word: what more have says nothing
+_MOST_RANGES: Final = 200  # of one call that are compared with those of another
 _LAST: Final = 2**62
 Pair = tuple[Node, Node, Matched]
 
@@ -33,12 +34,14 @@ class Calls:
         """
         yield from self._by(lambda span: _known(span.kind, asked(span)), "prompt", _occurrence)
         if self.a and self.b and max(len(self.a), len(self.b)) <= _MOST_READ:
-            forms = [
-                side.forms({node.span.span_id: text(node.span, sc.PROMPT + ".sha256") for node in nodes})
-                for side, nodes in zip(self._sides, (self.a, self.b), strict=True)
-            ]
-            known = {**forms[1], **forms[0]}
-            yield from self._by(lambda span: known.get(span.span_id), "prompt", _occurrence)
+            forms = {**self._forms(0), **self._forms(1)}
+            yield from self._by(lambda span: forms.get(id(span)), "prompt", _occurrence)
+
+    def _forms(self, place: int) -> dict[int, int]:
+        """Normal forms of prompts by the identity of their spans: ids of spans may be equal in both runs."""
+        spans = {node.span.span_id: node.span for node in (self.a, self.b)[place] if node.span.kind != "run"}
+        wanted = {span_id: text(span, sc.PROMPT + ".sha256") for span_id, span in spans.items()}
+        return {id(spans[span_id]): form for span_id, form in self._sides[place].forms(wanted).items()}
 
     def alike(self, same_code: bool) -> Iterator[Pair]:
         """Calls that are the same for other reasons, the surest first. `same_code`: the cells that made them
@@ -142,15 +145,10 @@ def _apart(a: Node, b: Node) -> bool:
     one, other = sources(a.span), sources(b.span)
     if not (one.given and other.given and one.ranges and other.ranges):
         return False
-    return not overlap(one, other)
-
-
-def overlap(one: Sources, other: Sources) -> int:
-    """How many bytes of the corpus two calls were both given; passages that overlap each other count once
-    for each pair."""
-    total = 0
-    for document, start, end in one.ranges:
-        for also, first, behind in other.ranges:
-            if document == also:
-                total += max(0, min(end, behind) - max(start, first))
-    return total
+    if max(len(one.ranges), len(other.ranges)) > _MOST_RANGES:
+        return False
+    return not any(
+        document == also and start < behind and first < end
+        for document, start, end in one.ranges
+        for also, first, behind in other.ranges
+    )

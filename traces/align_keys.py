@@ -11,6 +11,7 @@ from rlm_core import semconv as sc
 from rlm_core.normalise import normalise
 from traces.finding import decoded
 from traces.rows import SpanRow
+from traces.summing import CALL_KINDS
 from traces.tree import Node, build_tree
 from traces.view import RunView
 
@@ -41,6 +42,26 @@ class Side:
     def nodes(self) -> dict[str, Node]:
         """Every node by the id of its span."""
         return {node.span.span_id: node for node in below(self.tops)}
+
+    def above(self, spans: Iterable[SpanRow]) -> set[str]:
+        """The ids of every span above some spans; a record may hold a circle of parents."""
+        found: set[str] = set()
+        for span in spans:
+            parent_id = span.parent_id
+            while parent_id in self.nodes and parent_id not in found:
+                found.add(parent_id)
+                parent_id = self.nodes[parent_id].span.parent_id
+        return found
+
+    @cached_property
+    def untold(self) -> set[str]:
+        """Spans with calls, themselves or below, whose tokens nobody reported though they are billed."""
+        calls = [
+            span
+            for span in self.view.spans
+            if span.kind in CALL_KINDS and span.tokens is None and span.cost_status != "free"
+        ]
+        return {span.span_id for span in calls} | self.above(calls)
 
     def words(self, spans: Iterable[SpanRow], prefix: str) -> dict[str, frozenset[str]]:
         """The words at the beginning of a text of each span, by span id; none where there is no text."""

@@ -160,15 +160,9 @@ class _Table:
 
     def _with_a_cause_inside(self) -> set[str]:
         """Spans of the first run in which something below began to differ: they are no beginning."""
-        parents = {id_: node.span.parent_id for id_, node in self._alignment.sides[0].nodes.items()}
-        found: set[str] = set()
-        for span_id in self.changes:
-            if self._is_beginning(span_id, frozenset()):
-                above = parents.get(span_id)
-                while above is not None and above not in found:
-                    found.add(above)
-                    above = parents.get(above)
-        return found
+        side = self._alignment.sides[0]
+        began = (span_id for span_id in self.changes if self._is_beginning(span_id, frozenset()))
+        return side.above(side.nodes[span_id].span for span_id in began)
 
     def _is_beginning(self, span_id: str, inside: set[str] | frozenset[str]) -> bool:
         span, change = self._alignment.sides[0].nodes[span_id].span, self.changes[span_id]
@@ -180,7 +174,7 @@ class _Table:
         return False
 
     def _row(self, a: Node | None, b: Node | None, level: int) -> Row:
-        deltas = _deltas(a, b)
+        deltas = _deltas(a, b, self._alignment.sides)
         if a is None or b is None:
             mine, theirs = (None if node is None else node.span.span_id for node in (a, b))
             kind = next((node.span.kind for node in (a, b) if node is not None), "")
@@ -232,13 +226,21 @@ def _merged(a: list[Node], b: list[Node], alignment: Alignment) -> list[tuple[No
     return rows
 
 
-def _deltas(a: Node | None, b: Node | None) -> tuple[Decimal | None, float | None, int | None]:
+def _deltas(
+    a: Node | None, b: Node | None, sides: tuple[Side, Side]
+) -> tuple[Decimal | None, float | None, int | None]:
+    """Dollars, seconds and tokens of b less those of a."""
     one, other = (Totals() if node is None else node.totals for node in (a, b))
     costs = one.cost_usd, other.cost_usd
     usd = None if costs[0] is None or costs[1] is None else costs[1] - costs[0]
     times = [0.0 if node is None else node.span.seconds for node in (a, b)]
     seconds = None if times[0] is None or times[1] is None else times[1] - times[0]
-    return usd, seconds, other.spend.tokens["total"] - one.spend.tokens["total"]
+    untold = any(
+        node is not None and node.span.span_id in side.untold
+        for node, side in zip((a, b), sides, strict=True)
+    )
+    tokens = None if untold else other.spend.tokens["total"] - one.spend.tokens["total"]
+    return usd, seconds, tokens
 
 
 def _notes(sides: tuple[Side, Side]) -> list[str]:

@@ -24,8 +24,9 @@ _Cells = list[tuple[str | None, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class PlanDivergence:
-    """The first cell that the two roots wrote differently. `a` and `b` are cells (None: that run has none
-    there), `iteration` and `cell` their numbers in the first run that has them.
+    """Where the two roots first wrote different code. `a` and `b` are the cells that they wrote there (None:
+    that run has none), no partners when one is an addition; `iteration` and `cell` are the numbers of the
+    first of them.
 
     `shown_same`: both roots had been shown the same until then, so that the root itself parted here; else
     it answered to other output. `literals`: only texts and numbers in the code differ.
@@ -82,10 +83,20 @@ def plan_of(alignment: Alignment, changed: Mapping[str, Changes]) -> PlanDiverge
         if one.span.is_child_run:
             continue
         for cells, shown_same in _history(alignment, changed, one, other):
-            for a, b in cells:
-                if a is None or b is None or _apart(changed, a):
-                    return _divergence(alignment, a, b, shown_same)
+            apart = [(a, b) for a, b in cells if a is None or b is None or _apart(changed, a)]
+            if apart:
+                return _divergence(alignment, *_next_written(apart), shown_same)
     return None
+
+
+def _next_written(apart: _Cells) -> tuple[str | None, str | None]:
+    """What each root wrote next: a pair, or two cells that are no partners."""
+    if None not in apart[0]:
+        return apart[0]
+    return (
+        next((a for a, b in apart if b is None), None),
+        next((b for a, b in apart if a is None), None),
+    )
 
 
 def _divergence(alignment: Alignment, a: str | None, b: str | None, shown_same: bool) -> PlanDivergence:
