@@ -16,6 +16,8 @@ from traces.side_by_side import Side, differing
 from traces.summing import Spend
 from ui.figures import counted, duration, least, money
 from ui.web import plain
+from ui.web.compare_pair import Pair
+from ui.web.compare_trees import compare_trees
 from ui.web.diff_view import diff_view
 from ui.web.notices import said
 from ui.web.places import run_link
@@ -31,12 +33,14 @@ _SETTINGS: Final = (Column("Setting", 170), Column("A", None), Column("B", None)
 _RULE: Final = "by the default rule: letter case, white space and a final full stop do not count"
 
 
-def comparison(home: Home, a: Side, b: Side) -> None:
-    """Draw the comparison of two runs."""
+def comparison(pair: Pair) -> None:
+    """Draw the comparison of two runs: answers, where they part, totals and settings."""
+    home, (a, b) = pair.home, pair.sides
     for column, name, one in zip(st.columns(2, gap="medium"), "AB", (a, b), strict=True):
         with column, st.container(border=True, key=f"compare-{name}"):
             _head(home, name, one)
     _answers(home, a, b)
+    compare_trees(pair)
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("##### What each took")
@@ -62,8 +66,9 @@ def _head(home: Home, name: str, one: Side) -> None:
             st.text("There is none (yet)." if one.live else "There is none.")
         else:
             plain.payload(run.answer, key=f"compare-answer-{name}", file_name="answer.txt", height=None)
-    st.caption("It is still going on." if one.live else stopped(run))
-    verdict(home, run.run_id, key=f"compare-{name}")
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        verdict(home, run.run_id, key=f"compare-{name}")
+        st.caption("It is still going on." if one.live else stopped(run), width="content")
 
 
 def _answers(home: Home, a: Side, b: Side) -> None:

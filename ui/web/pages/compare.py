@@ -1,4 +1,4 @@
-"""The Compare page: `/compare?a=ID&b=ID`. Answers, totals and settings of two runs side by side."""
+"""The Compare page: `/compare?a=ID&b=ID`. Answers, aligned trees, totals and settings of two runs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from traces.questions import asked
-from traces.reading import RunSummary, list_runs, load_run, resolve_run
-from traces.side_by_side import Side, side
+from traces.reading import RunSummary, list_runs, resolve_run
 from ui.visible import fit, line
+from ui.web.compare_pair import open_pair
 from ui.web.compare_view import comparison
 from ui.web.notices import note, problem
 from ui.web.runs_table import started
 
-_KEPT: Final = "compare-sides"  # in the session: what ended runs were compared by, by run id
 _OFFERED: Final = 500  # runs to choose the other one from
 _STYLE: Final = """
 <style>
@@ -44,26 +43,14 @@ def page() -> None:
             _choose(list_runs(home, warn=note), ids.get("a"), "b" if refs["a"] else "a")
             return
         with st.spinner("Reading the runs"):
-            a, b = (_side(home, ids[name]) for name in "ab")
+            pair = open_pair(home, ids["a"], ids["b"])
     except RLMScopeError as error:
         problem(error)
         st.page_link("pages/runs.py", label="All runs")
         return
     if ids["a"] == ids["b"]:
         note("This is the same run twice.")
-    comparison(home, a, b)
-
-
-def _side(home: Home, run_id: str) -> Side:
-    kept: dict[str, Side] = st.session_state.setdefault(_KEPT, {})
-    if run_id not in kept:
-        made = side(load_run(home, run_id, warn=note))
-        if made.live:
-            return made
-        while len(kept) > 8:
-            kept.pop(next(iter(kept)))
-        kept[run_id] = made
-    return kept[run_id]
+    comparison(pair)
 
 
 def _choose(runs: list[RunSummary], other: str | None, name: str) -> None:
