@@ -180,11 +180,11 @@ class CheckLog:
 def checks(home: Home, name: str | None = None) -> list[PastCheck]:
     """The checks of a set (of all sets), the oldest first; files that cannot be read are passed over."""
     found = []
-    for path in sorted((home.root / "checks").glob("*.jsonl")):
+    for path in (home.root / "checks").glob("*.jsonl"):
         past = read_check(path) if is_run_id(path.stem) else None
         if past is not None and name in (None, past.name):
             found.append(past)
-    return found
+    return sorted(found, key=lambda check: (check.started, check.check_id))
 
 
 def read_check(path: Path) -> PastCheck | None:

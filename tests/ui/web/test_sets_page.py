@@ -1,0 +1,145 @@
+"""The Sets page: which sets there are, what a check found, starting one and following it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, rows_with, shown, use
+from tests.traces.records import record_run
+from traces.check_log import CheckLog, checks
+from traces.home import Home
+from traces.opinions import judge, tag
+from traces.reading import list_runs
+from traces.regression import Played, Result, regression_set
+
+RIGHT, WRONG, OTHER = (f"20260102T03040{n}-0000abcd" for n in range(3))
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(home, monkeypatch)
+
+
+@pytest.fixture
+def billing(home: Home) -> None:
+    """A set of two runs, and a run that has its tag but no known answer."""
+    for run_id in (RIGHT, WRONG, OTHER):
+        record_run(home, run_id)
+        tag(home, run_id, ["billing"])
+    judge(home, RIGHT, verdict=None, expected="42")
+    judge(home, WRONG, verdict="wrong", expected="43")
+
+
+def sets_page(**query: str) -> AppTest:
+    page = ask_page().switch_page("pages/sets.py")
+    for name, value in query.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def found(home: Home, *passed: bool | None, status: str = "done", name: str = "billing") -> str:
+    """A check that found this of the members, in their order; returns its id."""
+    members = regression_set(home, name).members
+    with CheckLog(home, name, "replay", {"sub": "openai/x"}, len(members)) as log:
+        for member, result in zip(members, passed, strict=False):
+            played = Played("42", member.run.run_id, 3)
+            log.result(Result(member, played, result, member.was_right, result is False, ("a",), ("b",)))
+        if status != "failed":
+            log.end(cancelled=status == "cancelled")
+    return log.check_id
+
+
+def test_without_a_set_the_page_says_how_to_make_one() -> None:
+    assert "rlmscope mark RUN --tag billing --expected 22" in shown(sets_page())
+
+
+@pytest.mark.usefixtures("billing")
+def test_the_list_says_what_the_last_check_found_and_what_those_before_did(home: Home) -> None:
+    assert "never" in shown(sets_page())
+    found(home, True, True)
+    found(home, True, False)
+    (row,) = rows_with(sets_page(), "Set")
+    assert (row["Set"], row["Runs"], row["Before"]) == ("billing", "2", "2 of 2")
+    assert row["Result"] == "1 failed, 1 passed"
+
+
+@pytest.mark.usefixtures("billing")
+def test_a_set_shows_what_its_newest_check_found_of_every_run(home: Home) -> None:
+    found(home, True, True)
+    found(home, True, False)
+    page = sets_page(set="billing")
+    right, wrong = rows_with(page, "Should be")
+    assert (right["Result"], right["Should be"], right["Before that"]) == ("passed", "42", "right in 1 of 1")
+    assert (wrong["Result"], wrong["Moved by"]) == ("failed", "1 call")
+    words = shown(page)
+    assert f"run {OTHER} has the tag but is left out" in words and "The call that moved it" in words
+
+
+@pytest.mark.usefixtures("billing")
+def test_the_address_names_an_older_check(home: Home) -> None:
+    older = found(home, None, False)
+    found(home, True, True)
+    page = sets_page(set="billing", check=older)
+    assert [row["Result"] for row in rows_with(page, "Should be")] == ["undecided", "failed"]
+    assert "there is no check" in shown(sets_page(set="billing", check="cnothing")).lower()
+
+
+@pytest.mark.usefixtures("billing")
+def test_a_check_that_broke_off_says_why_and_one_that_was_stopped_what_is_missing(home: Home) -> None:
+    found(home, True, status="failed")
+    assert "It broke off" in " ".join(problems(sets_page(set="billing")))
+    found(home, True, status="cancelled")
+    rows = rows_with(sets_page(set="billing"), "Should be")
+    assert [row["Result"] for row in rows] == ["passed", "not checked"]
+
+
+def test_an_unknown_set_is_said(home: Home) -> None:
+    assert "no run has this tag" in " ".join(problems(sets_page(set="nothing")))
+
+
+@pytest.mark.usefixtures("billing")
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [("set-sub", "nobody/knows", "nobody/knows"), ("set-cost", "a lot", "an amount in dollars")],
+)
+def test_what_cannot_be_is_said_and_nothing_starts(home: Home, key: str, value: str, said: str) -> None:
+    page = sets_page(set="billing")
+    page.text_input(key=key).set_value(value)
+    page.button(key="set-check").click().run()
+    assert said in " ".join(problems(page)) and checks(home) == []
+
+
+def test_text_of_runs_and_people_is_only_text(home: Home) -> None:
+    record_run(home, RIGHT, answer=HOSTILE)
+    name = "![HOSTILE](x) <b>HOSTILE</b>"
+    tag(home, RIGHT, [name])
+    judge(home, RIGHT, verdict=None, expected=HOSTILE)
+    found(home, False, name=name)
+    for page in (sets_page(), sets_page(set=name)):
+        assert "HOSTILE" in shown(page) and badly_shown(page, "HOSTILE") == []
+
+
+def until(page: AppTest, condition: Callable[[AppTest], bool]) -> AppTest:
+    """Run the page again, as its fragments do in a browser, until a condition holds."""
+    deadline = time.monotonic() + 120
+    while not condition(page):
+        assert time.monotonic() < deadline, shown(page)
+        time.sleep(0.1)
+        page.run()
+    return page
+
+
+@pytest.mark.usefixtures("billing")
+def test_a_check_is_started_goes_on_by_itself_and_is_kept(home: Home) -> None:
+    page = sets_page(set="billing")
+    page.button(key="set-check").click().run()
+    until(page, lambda _: [check.status for check in checks(home)] == ["done"])
+    (check,) = checks(home)
+    assert check.members == 2 and check.count(None) == 2  # these runs have no corpus to be played over
+    page.run()
+    assert [row["Result"] for row in rows_with(page, "Should be")] == ["undecided"] * 2
+    assert {run.run_id for run in list_runs(home)} == {RIGHT, WRONG, OTHER}
