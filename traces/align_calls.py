@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import product
 from typing import Final
 
 from rlm_core import semconv as sc
@@ -16,6 +17,7 @@ _MOST_COMPARED: Final = 500  # left over on one side whose prompts are compared 
 _MOST_READ: Final = 5_000  # left over on one side whose prompts are read at all
 _RARE: Final = 25  # calls that share a word: what more have says nothing
 _MOST_RANGES: Final = 200  # of one call that are compared with those of another
+_LIKELIEST: Final = 8  # that share most of such words with one
 _LAST: Final = 2**62
 Pair = tuple[Node, Node, Matched]
 
@@ -76,50 +78,51 @@ class Calls:
         yield from self._taken([pair for pair in pairs if matched == "prompt" or not _apart(*pair[:2])])
 
     def _similar(self) -> Iterator[Pair]:
+        """Pairs whose words are alike, the most alike first."""
         if not self.a or not self.b or max(len(self.a), len(self.b)) > _MOST_COMPARED:
             return
-        words = [
-            {
-                **side.words((node.span for node in nodes if node.span.kind != "run"), sc.PROMPT),
-                **side.words((node.span for node in nodes if node.span.kind == "run"), sc.QUESTION),
-            }
-            for side, nodes in zip(self._sides, (self.a, self.b), strict=True)
-        ]
+        words = self._words(0), self._words(1)
         scored = []
-        for x, y in self._candidates(words[1]):
-            one, other = self.a[x].span, self.b[y].span
-            score = likeness(words[0].get(one.span_id, frozenset()), words[1].get(other.span_id, frozenset()))
-            if score >= ALIKE and one.kind == other.kind and not _apart(self.a[x], self.b[y]):
+        for x, y in _worth_comparing(*words):
+            one, other = self.a[x], self.b[y]
+            score = likeness(words[0][x], words[1][y])
+            if score >= ALIKE and one.span.kind == other.span.kind and not _apart(one, other):
                 scored.append((-score, abs(x - y), x, y))
-        taken_a: set[int] = set()
-        taken_b: set[int] = set()
+        taken: tuple[set[int], set[int]] = (set(), set())
         pairs: list[Pair] = []
         for _, _, x, y in sorted(scored):
-            if x not in taken_a and y not in taken_b:
-                taken_a.add(x)
-                taken_b.add(y)
+            if x not in taken[0] and y not in taken[1]:
+                taken[0].add(x)
+                taken[1].add(y)
                 pairs.append((self.a[x], self.b[y], "similarity"))
         yield from self._taken(pairs)
 
-    def _candidates(self, words: dict[str, frozenset[str]]) -> Iterator[tuple[int, int]]:
-        """Pairs worth a comparison: all of few; of many those that share a word which few have."""
-        if len(self.a) * len(self.b) <= _MOST_COMPARED:
-            yield from ((x, y) for x in range(len(self.a)) for y in range(len(self.b)))
-            return
-        having: dict[str, list[int]] = defaultdict(list)
-        for y, node in enumerate(self.b):
-            for word in words.get(node.span.span_id, ()):
-                having[word].append(y)
-        mine = self._sides[0].words((node.span for node in self.a), sc.PROMPT)
-        for x, node in enumerate(self.a):
-            rare = (having[w] for w in mine.get(node.span.span_id, ()) if 0 < len(having.get(w, ())) <= _RARE)
-            yield from ((x, y) for y in sorted({y for ys in rare for y in ys}))
+    def _words(self, place: int) -> list[frozenset[str]]:
+        nodes, side = (self.a, self.b)[place], self._sides[place]
+        found = side.words((node.span for node in nodes if node.span.kind != "run"), sc.PROMPT)
+        found |= side.words((node.span for node in nodes if node.span.kind == "run"), sc.QUESTION)
+        return [found.get(node.span.span_id, frozenset()) for node in nodes]
 
     def _taken(self, pairs: Sequence[Pair]) -> Iterator[Pair]:
         gone = {id(node) for x, y, _ in pairs for node in (x, y)}
         self.a = [node for node in self.a if id(node) not in gone]
         self.b = [node for node in self.b if id(node) not in gone]
         yield from pairs
+
+
+def _worth_comparing(a: Sequence[frozenset[str]], b: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
+    """Pairs of places: all of few; of many, for each those with which it shares most words that few have."""
+    if len(a) * len(b) <= _MOST_COMPARED:
+        yield from product(range(len(a)), range(len(b)))
+        return
+    having: dict[str, list[int]] = defaultdict(list)
+    for y, words in enumerate(b):
+        for word in words:
+            having[word].append(y)
+    rare = {word: places for word, places in having.items() if len(places) <= _RARE}
+    for x, words in enumerate(a):
+        shared = Counter(y for word in words & rare.keys() for y in rare[word])
+        yield from ((x, y) for y, _ in shared.most_common(_LIKELIEST))
 
 
 def _known(*parts: str | None) -> Hashable | None:

@@ -132,7 +132,10 @@ def sources(span: SpanRow) -> Sources:
     ranges = tuple(
         (one[0], one[1], one[2])
         for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, list) and len(one) == 3 and all(type(part) is int for part in one)
+        if isinstance(one, list)
+        and len(one) == 3
+        and all(type(part) is int for part in one)
+        and one[1] < one[2]
     )
     return Sources(ranges, isinstance(found, dict) and found.get("how") == "reference")
 

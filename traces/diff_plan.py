@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import tokenize
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import islice, takewhile, zip_longest
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -181,21 +182,38 @@ def hints(alignment: Alignment) -> tuple[Hint, ...]:
     most bytes of the corpus with it, if any does.
     """
     left = (_left(alignment.sides[0], alignment.of_a), _left(alignment.sides[1], alignment.of_b))
-    by_document: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
-    for span_id, (corpus, given) in left[1].items():
-        for document, start, end in given.ranges:
-            by_document.setdefault((corpus, document), []).append((start, end, span_id))
+    theirs = _Passages(left[1])
     found = []
     for span_id, (corpus, given) in left[0].items():
         shared: Counter[str] = Counter()
         for document, start, end in given.ranges:
-            for first, behind, other in _overlapping(by_document.get((corpus, document), []), start, end):
+            for first, behind, other in theirs.overlapping((corpus, document), start, end):
                 shared[other] += min(end, behind) - max(start, first)
         if shared:
             other, size = shared.most_common(1)[0]
             least = min(_size(given), _size(left[1][other][1]))
             found.append(Hint(span_id, other, size, min(1.0, size / least)))
     return tuple(found)
+
+
+class _Passages:
+    """Passages of calls by corpus and document, to be found by what they overlap."""
+
+    def __init__(self, calls: Mapping[str, tuple[str, Sources]]) -> None:
+        self._of: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
+        for span_id, (corpus, given) in calls.items():
+            for document, start, end in given.ranges:
+                self._of.setdefault((corpus, document), []).append((start, end, span_id))
+        for ranges in self._of.values():
+            ranges.sort()
+        self._longest = {key: max(end - start for start, end, _ in r) for key, r in self._of.items()}
+
+    def overlapping(self, key: tuple[str, int], start: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Passages that overlap one, from their beginnings on; of very many only the first."""
+        ranges = self._of.get(key, [])
+        at = bisect_left(ranges, (start - self._longest.get(key, 0),))
+        near = takewhile(lambda one: one[0] < end, islice(ranges, at, None))
+        return islice((one for one in near if start < one[1]), _OVERLAPS)
 
 
 def _left(side: Side, known: Container[str]) -> dict[str, tuple[str, Sources]]:
@@ -210,10 +228,6 @@ def _left(side: Side, known: Container[str]) -> dict[str, tuple[str, Sources]]:
             found[node.span.span_id] = (corpus, sources(node.span))
         waiting.extend((child, corpus) for child in reversed(children(node)))
     return found
-
-
-def _overlapping(ranges: list[tuple[int, int, str]], start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    return islice((one for one in ranges if one[0] < end and start < one[1]), _OVERLAPS)
 
 
 def _size(given: Sources) -> int:
