@@ -117,8 +117,13 @@ def _text(label: str, text: _Text, key: str) -> None:
     if not found:
         plain.text(missing)
         return
-    long = found.count("\n") >= _FEW_LINES or len(found) > _FEW_CHARS
-    plain.payload(found, key=key, file_name=f"{key}.txt", height=_TEXT_HEIGHT if long else None)
+    plain.payload(found, key=key, file_name=f"{key}.txt", height=height(found))
+
+
+def height(text: object) -> int | None:
+    """Pixels of the box of a text: as high as it is, unless it is long."""
+    words = str(text)
+    return _TEXT_HEIGHT if words.count("\n") >= _FEW_LINES or len(words) > _FEW_CHARS else None
 
 
 def passages(record: Record, span: SpanRow, key: str) -> None:
@@ -132,7 +137,7 @@ def passages(record: Record, span: SpanRow, key: str) -> None:
                 said("It read", "blue", passage_line(passage))
                 _open(found.corpus_id, passage)
             if passage.text:
-                plain.code(passage.text, height=_TEXT_HEIGHT if len(passage.text) > _FEW_CHARS else None)
+                plain.code(passage.text, height=height(passage.text))
             elif passage.problem is not None:
                 st.caption("The passage cannot be shown here.")
                 plain.text(passage.problem)

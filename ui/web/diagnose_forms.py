@@ -7,12 +7,14 @@ from typing import Final
 
 import streamlit as st
 
+from traces.diff import Diff
 from traces.same_answer import explain
 from traces.trial import Budget
+from ui.figures import counted
 from ui.web import plain
 from ui.web.diagnose_jobs import BUDGET, Job
 from ui.web.diagnose_words import budget_words
-from ui.web.good_runs import Good, good_title
+from ui.web.good_runs import Against, Good, good_title
 from ui.web.notices import note
 from ui.web.places import Link
 from ui.web.run_record import Record
@@ -21,10 +23,7 @@ from ui.web.twin_form import twin_form
 
 GOOD: Final = "good"  # in the address
 NO_GOOD: Final = "none"  # its value for: without a good run
-_MODES: Final = {
-    "strict": "from the record alone",
-    "recompute": "ask the model for changed prompts",
-}
+_LIVE: Final = "For prompts that no record holds, and to ask the root where it wrote the answer itself."
 Begin = Callable[[Job], None]
 
 
@@ -33,43 +32,60 @@ def compare_link(run_id: str, good: str) -> Link:
     return "pages/compare.py", {"a": run_id, "b": good}
 
 
-def forms(record: Record, goods: Sequence[Good], good: Good | None, target: Job, begin: Begin) -> None:
+def forms(record: Record, goods: Sequence[Good], against: Against | None, target: Job, begin: Begin) -> None:
     """Draw the three offers. `target` holds what answer is wanted; `begin` starts a job."""
+    good = None if against is None else against.good
     one, two, three = st.columns(3, gap="medium")
     with one, st.container(border=True, key="way-compare"):
-        _compare(record, goods, good, begin)
+        _compare(record, goods, against, begin)
     with two, st.container(border=True, key="way-test"):
         st.markdown("##### 2 · Test this sub-answer")
-        st.caption("One replay, well under a second for most runs. Free, unless changed prompts are asked.")
-        job = span_text_form(record, good, target)
+        st.caption("One replay with another text, mostly in a second. Free, unless a model is to be asked.")
+        job = span_text_form(record, against, target)
         if job is not None:
             begin(job)
     with three, st.container(border=True, key="way-search"):
         _search(good, target, begin)
 
 
-def _compare(record: Record, goods: Sequence[Good], good: Good | None, begin: Begin) -> None:
+def _compare(record: Record, goods: Sequence[Good], against: Against | None, begin: Begin) -> None:
     st.markdown("##### 1 · Compare with a good run or twin")
     st.caption("Free: no model is asked and nothing is run again.")
     if goods:
-        _choose(goods, good)
+        _choose(goods, against)
     else:
         note("no other run asks the same question of the same documents yet")
-    if good is not None:
-        _about(good)
-        page, query = compare_link(record.view.run_id, good.run.run_id)
+    if against is not None:
+        _about(against.good)
+        if against.difference is not None:
+            plain.text(difference_words(against.difference))
+        page, query = compare_link(record.view.run_id, against.good.run.run_id)
         st.page_link(page, label=":blue[Compare the two runs]", query_params=query)
-    usable = good is not None and good.same_cells
+    usable = against is not None and against.good.same_cells
     with st.expander("Make a twin", expanded=not usable, key="way-twin"):
         job = twin_form(record)
         if job is not None:
             begin(job)
 
 
-def _choose(goods: Sequence[Good], good: Good | None) -> None:
+def difference_words(found: Diff) -> str:
+    """What a comparison found, in a sentence of ours: a glance without any replay."""
+    if found.plan is not None:
+        return "The roots wrote other code, so single calls are not compared."
+    calls = sum(row.kind != "cell" for row in found.frontier)
+    cells = len(found.frontier) - calls
+    after = found.counts["downstream"]
+    parts = [f"{counted(calls, 'call')} asked the same and answered differently"] if calls else []
+    parts += [f"{counted(cells, 'cell')} with other code"] if cells else []
+    begins = " and ".join(parts) or "no call that was asked the same and answered differently"
+    rest = f"; {counted(after, 'row')} of the tree differ only because of what came before" if after else ""
+    return f"The difference begins in {begins}{rest}."
+
+
+def _choose(goods: Sequence[Good], against: Against | None) -> None:
     by_id = {one.run.run_id: one for one in goods}
     options = [*by_id, NO_GOOD]
-    now = good.run.run_id if good is not None else NO_GOOD
+    now = against.good.run.run_id if against is not None else NO_GOOD
     if st.session_state.get("way-good") != now:
         st.session_state["way-good"] = now  # the address leads
     st.selectbox(
@@ -101,30 +117,24 @@ def _search(good: Good | None, target: Job, begin: Begin) -> None:
     with left:
         replays = st.number_input("Replays", 1, 100_000, BUDGET.replays, key="way-replays")
     with middle:
-        calls = st.number_input("Model calls", 0, 100_000, BUDGET.live_calls, key="way-calls")
+        calls = st.number_input("Model calls", 0, 100_000, BUDGET.live_calls, key="way-calls", help=_LIVE)
     with right:
         usd = st.text_input("Dollars", key="way-usd", placeholder="no limit")
-    mode = _mode("way-mode") if calls else "strict"
     job = Job(
         "diagnose", target.run_id, good=None if good is None else good.run.run_id, expected=target.expected,
-        how=target.how, mode="recompute" if mode == "recompute" else "strict", replays=int(replays),
-        live_calls=int(calls), usd=usd.strip() or None,
+        how=target.how, mode="recompute" if calls else "strict", replays=int(replays), live_calls=int(calls),
+        usd=usd.strip() or None,
     )  # fmt: skip
     st.caption(_stated(job))
     if st.button("Find minimal cause", type="primary", key="way-start"):
         begin(job)
 
 
-def _mode(key: str) -> str:
-    return st.selectbox("Mode", list(_MODES), key=key, format_func=_MODES.__getitem__)
-
-
 def _stated(job: Job) -> str:
     """The budget before anything is spent; nothing of it is free text."""
-    calls = job.live_calls
-    words = budget_words(Budget(job.replays, calls, None))
     limit = "" if job.usd is None else ", with the limit in dollars above"
-    return f"Budget: {words}{limit}." + ("" if calls else " It costs nothing but time.")
+    words = budget_words(Budget(job.replays, job.live_calls, None))
+    return f"Budget: {words}{limit}." + ("" if job.live_calls else " It costs nothing but time.")
 
 
 def _goal(good: Good | None, target: Job) -> str:

@@ -13,7 +13,6 @@ from ui.visible import line
 from ui.web import plain
 from ui.web.diagnose_words import REPLAYABLE, badge
 from ui.web.expected_field import expected_field
-from ui.web.places import run_link
 from ui.web.run_record import Record
 from ui.web.run_words import COLOURS, status_word
 
@@ -36,8 +35,6 @@ def head(record: Record) -> None:
             st.text("There is none.")
         else:
             plain.text(answer if len(answer) <= _ANSWER_CHARS else answer[: _ANSWER_CHARS - 1] + "…")
-        page, query = run_link(run.run_id)
-        st.page_link(page, label=":blue[Open the run]", query_params=query)
     with right:
         expected_field(record.home, run.run_id, answer)
 

@@ -74,7 +74,12 @@ def task_words(state: State) -> str:
     """What a job was to do, in words of ours."""
     if state.task == "diagnose":
         return "minimal cause"
-    return "a twin" if state.mode == "live" and state.span_id is None else "a replay"
+    return "a twin" if is_twin(state) else "a replay"
+
+
+def is_twin(state: State) -> bool:
+    """Whether a job asked all sub-calls of the run again, and replaced nothing."""
+    return state.task == "replay" and state.mode == "live" and state.span_id is None
 
 
 def _found(state: State) -> Cell:

@@ -42,7 +42,8 @@ class Job:
 
     `diagnose`: find a minimal cause, with a good run, an expected answer, or neither. `test`: one replay with
     `patches` (pairs of span id and text). `twin`: the same cells, with every sub-call asked again of the
-    model `sub` (None: the one of the record). `usd` is an amount as text.
+    model `sub` (None: the one of the record). `usd` is an amount as text; `repeat` says how often a
+    replay is made that asks the root.
     """
 
     task: Task
@@ -56,10 +57,13 @@ class Job:
     live_calls: int = BUDGET.live_calls
     usd: str | None = None
     sub: str | None = None
+    repeat: int = 1
 
     def check(self) -> None:
         """Raises InputError, in one sentence, for what cannot be done."""
         _ = self.budget
+        if _count("repetitions", self.repeat) < 1:
+            raise InputError("something must be tried at least once")
         check_how(self.how, self.expected)
         if self.mode not in MODES:
             raise InputError(f"there is no mode {str(self.mode)[:40]!r}; there are {', '.join(MODES)}")

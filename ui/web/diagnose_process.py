@@ -74,7 +74,7 @@ def _carry_out(home: Home, ticket: str, job: Job, environ: Mapping[str, str]) ->
         span_id=job.patches[0][0] if job.patches else None, target=target, budget=job.budget, mode=job.mode,
         diagnosis_id=ticket,
     )  # fmt: skip
-    roles = ASKED[job.mode] if job.live_calls else ()
+    roles = () if not job.live_calls else ("root", "sub") if job.task == "diagnose" else ASKED[job.mode]
     with log, present(home, view, environ, roles=roles, sub=job.sub, budget=job.budget) as now:
         if job.task == "diagnose":
             _diagnosed(now, log, job, good, target)
@@ -111,11 +111,14 @@ def _played(now: Present, log: DiagnosisLog, job: Job, good: RunView | None, tar
     with now.replayer(now.home, now.view, **options) as replayer:
         log.stage("Looking whether the run comes out as recorded when nothing is replaced.")
         checked = replayer.check()
-        log.stage("Playing the run again.")
-        trial = record_replay(
-            now.home, replayer, job.replaced, mode=job.mode, target=target, cancelled=log.cancelled
-        )
-        log.trial(_with_doubts(trial, checked.words if checked.status != "replayable" else None))
+        for _ in range(job.repeat):
+            log.stage("Playing the run again.")
+            trial = record_replay(
+                now.home, replayer, job.replaced, mode=job.mode, target=target, cancelled=log.cancelled
+            )
+            log.trial(_with_doubts(trial, checked.words if checked.status != "replayable" else None))
+            if log.cancelled():
+                break
         log.end()
 
 

@@ -48,11 +48,11 @@ def begin(home: Home, job: Job) -> None:
     st.rerun()
 
 
-def shown(record: Record, test: Callable[[str], None]) -> None:
-    """Draw the diagnosis of the address; nothing when it names none."""
+def shown(record: Record, test: Callable[[str], None]) -> bool:
+    """Draw the diagnosis of the address; False, and nothing is drawn, when it names none."""
     asked = st.query_params.get(DIAGNOSIS)
     if asked is None:
-        return
+        return False
     home = record.home
     now = diagnose_jobs.look(home, asked)
     if now is None or (now.state is not None and now.state.run_id != record.view.run_id):
@@ -67,6 +67,7 @@ def shown(record: Record, test: Callable[[str], None]) -> None:
             problem(now.error)
         diagnosis_view(record, now.state, test)
     st.button("Close this diagnosis", key="diagnosis-close", type="tertiary", on_click=_close)
+    return True
 
 
 def _close() -> None:
@@ -95,7 +96,8 @@ def _working(record: Record, ticket: str) -> None:
 def _stage(now: Progress) -> str:
     if now.state is None:
         return "Its process is starting."
-    return now.state.stage or f"Working on {task_words(now.state)}."
+    words = now.state.stage or f"working on {task_words(now.state)}"
+    return words[0].upper() + words[1:].removesuffix(".") + "."
 
 
 def _so_far(record: Record, state: State) -> None:

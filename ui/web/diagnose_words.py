@@ -12,9 +12,9 @@ from ui.web.findings_view import place
 from ui.web.notices import Colour
 
 VERDICT: Final[dict[str, tuple[str, Colour]]] = {
-    "sub_call": ("Sub-calls", "red"),
+    "sub_call": ("Sub-call", "red"),
     "cell": ("Code", "red"),
-    "sub_call_and_cell": ("Sub-calls and code", "red"),
+    "sub_call_and_cell": ("Sub-call and code", "red"),
     "plan_diverged": ("Another plan", "orange"),
     "suspects": ("Suspects only", "orange"),
     "undecided": ("Not decided", "orange"),

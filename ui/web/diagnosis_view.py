@@ -8,19 +8,19 @@ from typing import Any, Final
 import streamlit as st
 
 from traces.diagnosis_state import State
-from traces.trial import MODES, OUTCOMES
+from traces.trial import MODES
 from ui.figures import counted, duration
 from ui.web import diagnosis_report, lineage_view, plain
-from ui.web.culprit_view import culprit_view
+from ui.web.culprit_view import culprit_view, height
 from ui.web.diagnose_words import OUTCOME, STATUS, VERDICT, badge, budget_words, span_words, spent_words
 from ui.web.notices import note, problem, said
 from ui.web.places import href, run_link
+from ui.web.replay_outcome import replay_outcome
 from ui.web.rows_view import Column, Item, rows_view
 from ui.web.run_header import fact
 from ui.web.run_record import Record
 from ui.web.trials_view import trials_view
 
-_OUTCOMES: Final[dict[str, str]] = {str(word): words for word, words in OUTCOMES.items()}
 _CULPRITS: Final = 12  # that are drawn in full
 _SUSPECTS: Final = 20
 _LOST: Final = "Its process is gone without an end; what it found until then stands below."
@@ -64,26 +64,14 @@ def _without_result(record: Record, state: State) -> None:
             problem(state.reason or "it broke off without a reason")
         elif state.status == "lost":
             said(word, colour, _LOST)
-        elif state.trials:
-            trial = state.trials[-1]
-            told, shade = badge(OUTCOME, trial.get("outcome"))
-            said(told, shade, _OUTCOMES.get(str(trial.get("outcome")), "Its outcome is unknown."))
-            _answers(trial)
-            _reached(trial.get("reached"))
-        else:
+        elif state.trials and state.task == "replay":
+            replay_outcome(record, state)
+        elif not state.trials:
             said(word, colour, "Nothing was tried.")
-        trials_view(record.view, state.trials, key="trials")
-        for trial in state.trials[-1:]:
-            _sentences("Assumed", trial.get("assumed"))
-
-
-def _answers(trial: Mapping[str, Any]) -> None:
-    left, right = st.columns(2, gap="medium")
-    for column, words, name in ((left, "Answer before", "original_answer"), (right, "Answer now", "answer")):
-        with column:
-            st.caption(words)
-            text = trial.get(name)
-            plain.text("(no answer)" if text is None else text)
+        if state.trials:
+            _reached(state.trials[-1].get("reached"))
+            trials_view(record.view, state.trials, key="trials")
+            _sentences("Assumed", state.trials[-1].get("assumed"))
 
 
 def _ended(state: State, found: Mapping[str, Any]) -> None:
@@ -172,7 +160,7 @@ def _reached(value: object) -> None:
             if text is None:
                 st.text("(nothing)")
             else:
-                plain.payload(str(text), key=f"reached-{name}", file_name=f"{name}.txt", height=160)
+                plain.payload(str(text), key=f"reached-{name}", file_name=f"{name}.txt", height=height(text))
 
 
 def _sentences(word: str, value: object) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from rlm_core import semconv as sc
 from rlm_core.errors import RLMScopeError
+from traces.diff import Diff, diff
 from traces.home import Home
 from traces.opinions import Opinions, opinions
 from traces.questions import asked
@@ -19,6 +20,8 @@ from ui.web.run_record import Record
 
 _MOST: Final = 40  # runs of one question that are looked into, the newest; a page must not read thousands
 _ANSWER_COLUMNS: Final = 60
+_COMPARED_SPANS: Final = 12_000  # of both runs together; the Compare page takes the time for more
+_TEXTS: Final = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}  # payload of each kind of span
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,42 @@ def _right(run: RunSummary, said: Opinions, expected: str | None, how: str) -> b
     if word is not None and word.verdict in ("right", "wrong"):
         return word.verdict == "right"
     return None if expected is None else same_answer(run.answer, expected, how)
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A run beside the good run that was chosen. `difference` is None where the runs are too long to be
+    compared here; `replies` are the texts of the good run by the span of the bad one that they belong to.
+    """
+
+    good: Good
+    difference: Diff | None
+    replies: Mapping[str, str]
+
+
+def against(record: Record, good: Good) -> Against:
+    """A run beside a good run, worked out once. Raises RLMScopeError when the good run cannot be read."""
+
+    def make(view: RunView) -> Against:
+        if len(view.spans) + good.run.spans > _COMPARED_SPANS:
+            return Against(good, None, {})
+        other = load_run(record.home, good.run.run_id)
+        found = diff(view, other)
+        return Against(good, found, _replies(other, found))
+
+    return record.once(make, "against", good)
+
+
+def _replies(good: RunView, found: Diff) -> dict[str, str]:
+    """What the good run has in the place of each span where the runs begin to differ."""
+    digests = {}
+    for row in found.frontier:
+        if row.a is not None and row.b in good.by_id:
+            sha256 = good.by_id[row.b].attributes.get(f"{_TEXTS.get(row.kind)}.sha256")
+            if isinstance(sha256, str):
+                digests[row.a] = sha256
+    texts = good.payloads(set(digests.values()))
+    return {span_id: texts[sha256] for span_id, sha256 in digests.items() if sha256 in texts}
 
 
 def codes(view: RunView) -> tuple[tuple[object, object], ...]:

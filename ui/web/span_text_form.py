@@ -15,7 +15,7 @@ from ui.web import plain
 from ui.web.culprit_view import detail_of, said_by
 from ui.web.diagnose_jobs import Job
 from ui.web.findings_view import place
-from ui.web.good_runs import Good
+from ui.web.good_runs import Against
 from ui.web.notices import note, problem
 from ui.web.run_record import Record
 
@@ -24,15 +24,17 @@ _KEY: Final = "test-span"
 _LONGEST: Final = 200_000  # characters that a field can hold without stopping the browser
 _MOST: Final = 5_000  # spans that are offered; any other can be chosen on the Run page
 _SHOWN: Final = 400
-_CALLS: Final = 20  # model calls that a test may make at first, where it may make any
+_CALLS: Final = {"recompute": 20, "reask": 100}  # model calls that a test may make at first
+_TIMES: Final = 3  # replays in which the root is asked, at first
 _PREVIEW_COLUMNS: Final = 40
-_MODES: Final = {
-    "strict": "Stop at changed prompts",
-    "recompute": "Ask the model for changed prompts",
+_MODES: Final[dict[Mode, str]] = {
+    "strict": "No model is asked: stop at a changed prompt",
+    "recompute": "Ask the sub-model for changed prompts",
+    "reask": "Ask the root again from where it would see the change",
 }
 
 
-def span_text_form(record: Record, good: Good | None, target: Job) -> Job | None:
+def span_text_form(record: Record, against: Against | None, target: Job) -> Job | None:
     """Draw the fields; returns the job when the button was pressed and something can be tested."""
     listed = _offered(record)
     if not listed:
@@ -46,16 +48,18 @@ def span_text_form(record: Record, good: Good | None, target: Job) -> Job | None
         return None
     code = span.kind == "cell"
     old = detail.get("code") if code else said_by(detail, span)[0]
-    text = _field(record, span, old, "Code that should have run" if code else "It should have said")
-    mode, calls = _mode()
+    better = {} if against is None else against.replies
+    text = _field(record, span, old, better.get(span.span_id))
+    mode, calls, repeat = _mode()
     if not st.button("Test this answer" if not code else "Test this code", key="test-start"):
         return None
     if text == (old or "") and outcome(span) == "ok":
         problem("this is what was recorded: change the text before you test it")
         return None
     return Job(
-        "test", record.view.run_id, good=None if good is None else good.run.run_id, expected=target.expected,
-        how=target.how, patches=((span.span_id, text),), mode=mode, live_calls=calls,
+        "test", record.view.run_id, good=None if against is None else against.good.run.run_id,
+        expected=target.expected, how=target.how, patches=((span.span_id, text),), mode=mode,
+        live_calls=calls, repeat=repeat,
     )  # fmt: skip
 
 
@@ -105,9 +109,10 @@ def span_title(span: SpanRow, view: RunView, suspect: bool) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _field(record: Record, span: SpanRow, old: object, label: str) -> str:
+def _field(record: Record, span: SpanRow, old: object, better: str | None) -> str:
     """The text in a field, byte for byte. A text with marks that cannot be seen is shown above an empty field
-    instead: a browser would change some of them, and nobody would see what is replaced."""
+    instead: a browser would change some of them, and nobody would see what is replaced. `better` is what the
+    good run has in its place."""
     text = old if isinstance(old, str) else ""
     if len(text) > _LONGEST:
         note(f"It has {len(text):,} characters, too many for a field here; `rlmscope replay` takes a file.")
@@ -117,16 +122,32 @@ def _field(record: Record, span: SpanRow, old: object, label: str) -> str:
         plain.code(text[:_SHOWN], height=120)
         text = ""
     if span.kind != "cell" and old is None:
-        st.caption("It gave no answer.")
-    return st.text_area(label, text, key=f"test-text-{record.view.run_id}-{span.span_id}", height=160)
+        st.caption("It gave no reply.")
+    key = f"test-text-{record.view.run_id}-{span.span_id}"
+    label = "Code that should have run" if span.kind == "cell" else "It should have said"
+    typed = st.text_area(label, text, key=key, height=160)
+    if better is not None and better == block(better) and len(better) <= _LONGEST:
+        st.button(
+            ":blue[Take what the good run has]", key="test-better", type="tertiary", on_click=_take,
+            args=(key, better),
+        )  # fmt: skip
+    return typed
 
 
-def _mode() -> tuple[Mode, int]:
-    mode = st.segmented_control(
-        "Changed prompts", list(_MODES), default="strict", required=True, format_func=_MODES.__getitem__,
-        key="test-mode",
-    )  # fmt: skip
-    if mode != "recompute":
-        return "strict", 0
-    calls = st.number_input("Model calls at most", 1, 100_000, _CALLS, key="test-calls")
-    return "recompute", int(calls)
+def _take(key: str, text: str) -> None:
+    st.session_state[key] = text
+
+
+def _mode() -> tuple[Mode, int, int]:
+    """The mode of a test, how many model calls it may make, and how often it is made."""
+    mode = st.selectbox("Models", list(_MODES), key="test-mode", format_func=_MODES.__getitem__)
+    if mode == "strict":
+        return mode, 0, 1
+    left, right = st.columns(2, gap="small")
+    with left:
+        calls = st.number_input("Model calls at most", 1, 100_000, _CALLS[mode], key=f"test-calls-{mode}")
+    if mode != "reask":
+        return mode, int(calls), 1
+    with right:
+        times = st.number_input("Times", 1, 20, _TIMES, key="test-times")
+    return mode, int(calls), int(times)

@@ -14,15 +14,18 @@ from ui.web.places import href, run_link
 from ui.web.rows_view import Cell, Column, Item, rows_view
 
 MOST: Final = 200  # rows that are drawn, the newest; all of them stand in the report
+_LEGEND: Final = (
+    "Hits: sub-calls answered from the record or by what was replaced. Misses: prompts that no record holds."
+)
 _COLUMNS: Final = (
     Column("Trial", 60, right=True),
     Column("Replaced", 260),
     Column("Outcome", 120),
     Column("Answer", None),
     Column("Mode", 80),
-    Column("From the record", 76, right=True),
-    Column("Unknown prompts", 76, right=True),
-    Column("Model calls", 66, right=True),
+    Column("Hits", 60, right=True),
+    Column("Misses", 70, right=True),
+    Column("Model calls", 104, right=True),
     Column("Cost", 76, right=True),
 )
 
@@ -37,6 +40,7 @@ def trials_view(view: RunView, trials: Sequence[Mapping[str, Any]], *, key: str)
         st.caption(f"The last {MOST} of {counted(len(trials), 'trial')}; the report has all of them.")
     rows = [_row(view, number, trial) for number, trial in enumerate(trials[first:], first + 1)]
     rows_view(rows, _COLUMNS, key=key, label="Trials")
+    st.caption(_LEGEND)
 
 
 def _row(view: RunView, number: int, trial: Mapping[str, Any]) -> Item:

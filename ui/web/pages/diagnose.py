@@ -7,6 +7,7 @@ which good run, which span is being tested and which diagnosis is shown.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -20,7 +21,7 @@ from ui.web.diagnose_history import earlier
 from ui.web.diagnose_jobs import Job
 from ui.web.diagnose_running import begin, shown
 from ui.web.expected_field import expectation
-from ui.web.good_runs import Good, good_runs
+from ui.web.good_runs import Good, against, good_runs
 from ui.web.notices import note, problem
 from ui.web.places import run_link
 from ui.web.run_record import Record
@@ -39,8 +40,12 @@ _STYLE: Final = """
 def page() -> None:
     """Show the run of the address with all that can be done to find what broke its answer."""
     st.html(_STYLE)
-    st.markdown("#### Find the call that broke the answer")
     ref = st.query_params.get("run", "")
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        st.markdown("#### Find the call that broke the answer", width="content")
+        if ref:
+            target, query = run_link(ref)
+            st.page_link(target, label=":blue[Open the run]", query_params=query)
     if not ref:
         _nothing("No run was chosen.")
         return
@@ -66,14 +71,14 @@ def _diagnose(home: Home, record: Record) -> None:
     head(record)
     if record.view.live:
         note("This run goes on. What broke its answer can be looked for when it has ended.")
-        target, query = run_link(record.view.run_id)
-        st.page_link(target, label="The run", query_params=query)
         return
     stands = expectation(home, record.view.run_id)
-    shown(record, _test)
+    if shown(record, _test):
+        st.markdown("##### What else can be tried")
     target_of = Job("diagnose", record.view.run_id, expected=stands.expected, how=stands.how)
     goods = good_runs(home, record, stands.expected, stands.how)
-    forms(record, goods, _good(record, goods), target_of, lambda job: begin(home, job))
+    good = _good(record, goods)
+    forms(record, goods, None if good is None else against(record, good), target_of, partial(begin, home))
     earlier(home, record)
 
 
