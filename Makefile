@@ -1,6 +1,6 @@
 # Every recipe is one line; on a machine without make, type that line.
 PYTHON ?= python3
-.PHONY: app test demo check bench escapes chaos pictures test-full
+.PHONY: app test demo check bench bench-diagnosis escapes chaos pictures test-full
 
 app:
 	$(PYTHON) bootstrap.py app $(ARGS)
@@ -16,6 +16,9 @@ check:
 
 bench:
 	$(PYTHON) bootstrap.py bench $(ARGS)
+
+bench-diagnosis:
+	$(PYTHON) bootstrap.py bench-diagnosis $(ARGS)
 
 escapes:
 	$(PYTHON) bootstrap.py escapes $(ARGS)

@@ -295,6 +295,11 @@ def bench(venv: Path, args: Sequence[str]) -> int:
     return run([program(venv, "python"), ROOT / "tests" / "bench" / "run.py", *args], venv)
 
 
+def bench_diagnosis(venv: Path, args: Sequence[str]) -> int:
+    """Plant faults in runs of 200 calls, diagnose them, and print how many were found exactly."""
+    return run([program(venv, "python"), "-m", "tests.bench.diagnosis", *args], venv)
+
+
 def escapes(venv: Path, args: Sequence[str]) -> int:
     """Run every escape attempt at every level of the sandbox, and print what came of it."""
     return run([program(venv, "python"), "-m", "tests.escapes", *args], venv)
@@ -321,6 +326,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, Sequence[str]], int], str]] = {
     "demo": (demo, "ask a sample corpus with the offline demo model and show the tree"),
     "check": (check, "lint, types and import contracts only (arguments go to ruff check)"),
     "bench": (bench, "measure and compare with the targets"),
+    "bench-diagnosis": (bench_diagnosis, "plant faults, and print how often exactly these are found"),
     "escapes": (escapes, "try to get out of the sandbox at every level, and print the table"),
     "chaos": (chaos, "200 kills at random moments, and what the record holds after them"),
     "pictures": (pictures, "make the pictures of the README anew"),
@@ -331,7 +337,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, Sequence[str]], int], str]] = {
 def main(argv: Sequence[str]) -> int:
     """Set up and start what `argv` names; returns the exit code."""
     if not argv or argv[0] not in COMMANDS:
-        lines = [f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
+        lines = [f"  {name:<15} {text}" for name, (_, text) in COMMANDS.items()]
         print("usage: python3 bootstrap.py NAME [ARGS], where NAME is", *lines, sep="\n")
         return 0 if argv[:1] in (["-h"], ["--help"]) else 2
     venv = environment_dir()

@@ -39,12 +39,14 @@ NAMES: Final = tuple(f"{tree} {way}" for way in _WAYS for tree in _TREES)  # 200
 _TENS: Final = ("", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _UNITS: Final = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _NOTE: Final = re.compile(r"(\d+) refunds at ([a-z]+ [a-z]+)")
+#: Texts that no normal form makes equal. The value is the first number of each; some bring another number.
 _PARAPHRASES: Final = (
     "{value} of them were counted by {name} in that week",
-    "I find {value} refunds in the report that {name} sent",
-    "The shop {name} had to pay back {value} times",
+    "{value} refunds, and {other} letters about them, were handled at {name}",
+    "I find {value} refunds in report {other}, which {name} sent",
+    "The shop {name} had to pay back {value} times, {other} of them in cash",
     "There is talk of {value} refunds; the report is by {name}",
-    "{value}, says the report of {name}",
+    "{value}, says the report of {name}; certainty {other} %",
 )
 
 
@@ -104,8 +106,8 @@ class SubModel:
     def _said(self, side: Side, prompt: str, value: str, name: str) -> str:
         text = f"{value} refunds at {name}"
         if self.noise == "paraphrase" and side != "good":
-            chosen = random.Random(f"{side} {prompt}").choice(_PARAPHRASES)
-            text = chosen.format(value=value, name=name)
+            rng = random.Random(f"{side} {prompt}")
+            text = rng.choice(_PARAPHRASES).format(value=value, name=name, other=rng.randint(1, 99))
         return self._noisy(side, prompt, text)
 
     def _combine(self, side: Side, prompt: str) -> str:

@@ -28,9 +28,8 @@ from tests.support.tree_models import (
 )
 from tests.support.tree_programs import GROUP, PART, PARTS, Program, Shape, Where
 from traces.home import Home
-from traces.reading import load_run
 from traces.recording import open_recording
-from traces.view import RunView
+from traces.view import RunView, SpoolRun
 
 Condition = Literal["format", "paraphrase", "layers", "children"]
 CONDITIONS: Final[tuple[Condition, ...]] = ("format", "paraphrase", "layers", "children")
@@ -138,7 +137,7 @@ def record_pair(home: Home, tree: Tree) -> Pair:
     good, bad = (f"20260101T000000-{number:06x}{letters}" for letters in ("aa", "bb"))
     right, wrong = record(home, tree, "good", good), record(home, tree, "bad", bad)
     assert right != wrong, "the planted faults do not move the answer"
-    return Pair(tree, good, bad, right, wrong, planted(load_run(home, bad), tree))
+    return Pair(tree, good, bad, right, wrong, planted(SpoolRun(home, bad).poll(), tree))
 
 
 def planted(view: RunView, tree: Tree) -> frozenset[str]:
