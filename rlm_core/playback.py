@@ -8,7 +8,7 @@ served on its span and billed to nobody; where it answers None the engine does t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from rlm_core.errors import RLMScopeError
 from rlm_core.lm_handler import Completion, Request
@@ -59,6 +59,10 @@ class Playback(Protocol):
 
     def answered(self, request: Request, prompt_hash: str, reply: dict[str, Any]) -> None:
         """A model has answered a sub-call that was not served."""
+        ...
+
+    def refused(self, why: str) -> NoReturn:
+        """The budget allows no call that a model would have to answer; raises `PlaybackStopped`."""
         ...
 
     def child(self, place: Place, key: tuple[str, int], question_hash: str | None) -> Played | None:

@@ -9,7 +9,6 @@ from rlm_core.errors import LimitReached, ModelError
 from rlm_core.limits import Claim
 from rlm_core.lm_handler import Completion, Message, Request
 from rlm_core.model_calls import NOTHING_BILLED, ModelCalls, request_attributes, response_attributes
-from rlm_core.playback import PlaybackStopped
 from rlm_core.run_state import RunState
 from rlm_core.telemetry import RunSpan, as_json, preview
 
@@ -64,7 +63,7 @@ class RootCalls:
         except LimitReached as error:
             span.fail("budget", str(error))
             if self.state.playback is not None:
-                raise PlaybackStopped(f"the budget allows no root call any more: {error}") from None
+                self.state.playback.refused(f"the budget allows no root call any more: {error}")
             raise
         except BaseException:
             span.end("cancelled")

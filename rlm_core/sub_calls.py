@@ -238,7 +238,7 @@ class SubCalls:
             scope.note_refusal()
             reply = self._failed(span, "budget", str(error))
             if state.playback is not None:
-                raise PlaybackStopped(f"the budget allows no further call: {error}") from None
+                state.playback.refused(f"the budget allows no further call: {error}")
         except ModelError as error:
             reply = self._failed(span, error.kind, str(error))
         except asyncio.CancelledError:

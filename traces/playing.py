@@ -235,6 +235,10 @@ class Playing:
         elif self.mode != "live":
             self.memo[self.deck.request_hash(request, prompt_hash, self.models)] = reply
 
+    def refused(self, why: str) -> NoReturn:
+        """A limit in dollars or calls was met inside the engine: the replay ends here, undecided."""
+        self._stop(why)
+
     def child(self, place: Place, key: tuple[str, int], question_hash: str | None) -> Played | None:
         """The answer of a child run whose inputs are those of the record and that holds no patch."""
         full = self._key(place, *key)
