@@ -217,6 +217,7 @@ def app_figures() -> list[Figure]:
 def parts(home: Home) -> dict[str, Callable[[], list[Figure]]]:
     """Every part of the table; `record` reads back what `engine` left in `home`."""
     sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.bench.compare import compare_figures
     from tests.bench.corpora import corpora_figures
     from tests.bench.replay import replay_figures
     from tests.bench.sandbox import sandbox_figures
@@ -230,6 +231,7 @@ def parts(home: Home) -> dict[str, Callable[[], list[Figure]]]:
         "corpora": lambda: [Figure(*row) for row in corpora_figures()],
         "replay": lambda: [Figure(*row) for row in replay_figures()],
         "store": lambda: [Figure(*row) for row in store_figures()],
+        "compare": lambda: [Figure(*row) for row in compare_figures()],
         "app": app_figures,
     }
 
