@@ -129,7 +129,7 @@ def _figures(sides: Sides, row: Row) -> str:
     ):
         values = [of(span) for span in sides if span is not None]
         if any(values):
-            both = " → ".join(value or "none" for value in values)
+            both = " → ".join(dict.fromkeys(value or "none" for value in values))
             words.append(f"{name} {both}" + (f" ({gap})" if gap else ""))
     return " · ".join(words)
 

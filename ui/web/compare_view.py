@@ -61,14 +61,12 @@ def _head(home: Home, name: str, one: Side) -> None:
         st.page_link(page, label=f"Open {name}", query_params=query)
     plain.text(run.question or "(the question is not recorded)")
     with st.container(gap=None):
-        st.caption("Answer")
+        st.caption(f"Answer. {'The run is still going on.' if one.live else stopped(run)}")
         if run.answer is None:
             st.text("There is none (yet)." if one.live else "There is none.")
         else:
             plain.payload(run.answer, key=f"compare-answer-{name}", file_name="answer.txt", height=None)
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        verdict(home, run.run_id, key=f"compare-{name}")
-        st.caption("It is still going on." if one.live else stopped(run), width="content")
+    verdict(home, run.run_id, key=f"compare-{name}")
 
 
 def _answers(home: Home, a: Side, b: Side) -> None:

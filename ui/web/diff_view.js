@@ -36,10 +36,14 @@ function cellOf(parts, side) {
     cell.className = "none";
     return cell;
   }
-  for (const [text, differs] of parts) {
-    const piece = cell.appendChild(document.createElement(differs ? (side ? "ins" : "del") : "span"));
+  for (const [text, mark] of parts) {
+    const tag = mark === "other" ? (side ? "ins" : "del") : "span";
+    const piece = cell.appendChild(document.createElement(tag));
     piece.textContent = text;
+    if (mark !== "form") continue;
+    piece.className = "form";
+    piece.title = "only letter case or white space differs";
   }
-  if (parts.some(([, differs]) => differs)) cell.className = side ? "new" : "old";
+  if (parts.some(([, mark]) => mark !== "same")) cell.className = side ? "new" : "old";
   return cell;
 }

@@ -64,6 +64,6 @@ def _shown(row: Row | int) -> Any:
     return [None if line is None else [_part(part) for part in line] for line in row]
 
 
-def _part(part: Part) -> list[str | bool]:
-    text, differs = part
-    return [block(text), differs]
+def _part(part: Part) -> list[str]:
+    text, mark = part
+    return [block(text), mark]

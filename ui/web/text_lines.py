@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from itertools import groupby
+from typing import Final, Literal
 
 MOST_LINES: Final = 2_000  # of each text, between what they share at the ends; difflib takes seconds for more
 CONTEXT: Final = 3  # equal lines that stay around what differs
@@ -21,7 +22,9 @@ _WORDED_CHARS: Final = 2 * _LONG
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 _SENTENCES: Final = re.compile(rf".{{1,{_LONG}}}?(?:[.!?;:]\s+|$)|.{{1,{_LONG}}}", re.S)
 
-Part = tuple[str, bool]  # a piece of a line, and whether it differs
+#: Whether a piece of a line is in the other text too; "form": but for letter case or white space.
+Mark = Literal["same", "form", "other"]
+Part = tuple[str, Mark]
 Line = list[Part] | None  # None where the other text has a line more
 Row = tuple[Line, Line]
 
@@ -53,12 +56,14 @@ class Compared:
 
 
 def _differs(row: Row) -> bool:
-    return any(line is None or any(differs for _, differs in line) for line in row)
+    return any(line is None or any(mark != "same" for _, mark in line) for line in row)
 
 
 @lru_cache(maxsize=16)  # a page that is drawn anew shows the same texts
 def compared(a: str, b: str) -> Compared:
     """The lines of two texts, those that belong together in one row."""
+    if a.endswith("\n") and b.endswith("\n"):
+        a, b = a[:-1], b[:-1]  # no row for what stands behind the last line
     left, right = pieces(a), pieces(b)
     first, last = _shared(left, right)
     head, tail = left[:first], left[len(left) - last :]
@@ -80,8 +85,8 @@ def unified(a: str, b: str) -> str:
     first, last = _shared(left, right)
     start, end = max(first - CONTEXT, 0), max(last - CONTEXT, 0)
     most = MOST_LINES + 2 * CONTEXT
-    cut = (side[start : len(side) - end][:most] for side in (left, right))
-    found = difflib.unified_diff(*cut, "A", "B", lineterm="", n=CONTEXT)
+    one, other = (side[start : len(side) - end][:most] for side in (left, right))
+    found = difflib.unified_diff(one, other, "A", "B", lineterm="", n=CONTEXT)
     return "\n".join(text for number, text in enumerate(found) if number > 1)
 
 
@@ -103,7 +108,7 @@ def _shared(left: list[str], right: list[str]) -> tuple[int, int]:
 
 
 def _equal(text: str) -> Row:
-    return [(text, False)], [(text, False)]
+    return [(text, "same")], [(text, "same")]
 
 
 def _rows(left: list[str], right: list[str]) -> Iterator[Row]:
@@ -120,16 +125,34 @@ def _rows(left: list[str], right: list[str]) -> Iterator[Row]:
                 yield _worded(one, other)
             else:
                 yield (
-                    None if one is None else [(one, True)],
-                    None if other is None else [(other, True)],
+                    None if one is None else [(one, "other")],
+                    None if other is None else [(other, "other")],
                 )
 
 
 def _worded(a: str, b: str) -> Row:
     """Two lines with the words marked that differ."""
     left, right = _WORDS.findall(a), _WORDS.findall(b)
-    codes = difflib.SequenceMatcher(None, left, right).get_opcodes()
-    return (
-        [("".join(left[i:i_end]), tag != "equal") for tag, i, i_end, _, _ in codes if i < i_end],
-        [("".join(right[j:j_end]), tag != "equal") for tag, _, _, j, j_end in codes if j < j_end],
-    )
+    marks: tuple[list[Part], list[Part]] = ([], [])
+    codes = difflib.SequenceMatcher(None, [*map(_form, left)], [*map(_form, right)]).get_opcodes()
+    for tag, i, i_end, j, j_end in codes:
+        if tag == "equal":
+            for one, other in zip(left[i:i_end], right[j:j_end], strict=True):
+                mark: Mark = "same" if one == other else "form"
+                marks[0].append((one, mark))
+                marks[1].append((other, mark))
+        else:
+            marks[0].extend((word, "other") for word in left[i:i_end])
+            marks[1].extend((word, "other") for word in right[j:j_end])
+    return _joined(marks[0]), _joined(marks[1])
+
+
+def _form(word: str) -> str:
+    """What is the same in two words that differ in letter case or white space only."""
+    return word.casefold() if word.strip() else " "
+
+
+def _joined(words: list[Part]) -> list[Part]:
+    return [
+        ("".join(word for word, _ in some), mark) for mark, some in groupby(words, key=lambda part: part[1])
+    ]

@@ -126,10 +126,10 @@ def test_hostile_answers_are_plain_text(written: Callable[..., Any], script: Any
 def test_lines_that_belong_together_stand_in_one_row_with_their_words_marked() -> None:
     rows = side_by_side("one\ntwo apples\nthree", "one\ntwo pears\nthree\nfour")
     assert rows == [
-        ([("one", False)], [("one", False)]),
-        ([("two ", False), ("apples", True)], [("two ", False), ("pears", True)]),
-        ([("three", False)], [("three", False)]),
-        (None, [("four", True)]),
+        ([("one", "same")], [("one", "same")]),
+        ([("two ", "same"), ("apples", "other")], [("two ", "same"), ("pears", "other")]),
+        ([("three", "same")], [("three", "same")]),
+        (None, [("four", "other")]),
     ]
 
 
@@ -154,7 +154,7 @@ def test_a_difference_behind_thousands_of_equal_lines_is_found() -> None:
     common = "\n".join(f"line {n}" for n in range(3 * MOST_LINES))
     found = compared(f"{common}\nseven\nend", f"{common}\neight\nend")
     assert found.left_out == 0 and [
-        row for row in found.folded() if row == ([("seven", True)], [("eight", True)])
+        row for row in found.folded() if row == ([("seven", "other")], [("eight", "other")])
     ]
     assert "-seven" in unified(f"{common}\nseven\nend", f"{common}\neight\nend")
 
@@ -168,5 +168,11 @@ def test_another_word_in_a_page_without_line_ends_marks_the_word() -> None:
     page = "The tenant pays the rent on the first of the month. " * 80
     other = f"{page[:2080]}Seven of them are late. {page[2080:]}"
     assert "".join(pieces(page)) == page and max(map(len, pieces("x" * 5_000))) <= 600
-    (row,) = [row for row in compared(page, other).rows if any(line is None or line[0][1] for line in row)]
-    assert row == (None, [("Seven of them are late. ", True)])
+    (row,) = [row for row in compared(page, other).rows if any(not line or line[0][1] == "other" for line in row)]
+    assert row == (None, [("Seven of them are late. ", "other")])
+
+
+def test_letter_case_and_white_space_are_marked_apart_from_other_words() -> None:
+    ((one, other),) = side_by_side("90 REFUNDS  AT ELM", "10 refunds AT elm")
+    assert one == [("90", "other"), (" ", "same"), ("REFUNDS  ", "form"), ("AT ", "same"), ("ELM", "form")]
+    assert [mark for _, mark in other] == ["other", "same", "form", "same", "form"]
