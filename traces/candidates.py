@@ -14,7 +14,7 @@ from rlm_core import semconv as sc
 from traces.diagnosis import Culprit, Origin
 from traces.finding import number_of
 from traces.rows import SpanRow
-from traces.shared_values import values_of
+from traces.same_answer import numbers_of
 from traces.suspects import Suspect
 from traces.trial import Patch
 from traces.view import RunView
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 Kind = Literal["sub_call", "run", "cell"]
 #: Kind of span -> prefix of the payload that a patch takes the place of.
 _TEXT: Final[dict[str, str]] = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}
-_COMPARED: Final = 5_000  # rows whose texts are compared for what they say; of more only the order counts
+_COMPARED: Final = 5_000  # rows whose texts are compared; of more only the order counts
 _LEAST: Final = 0.05  # weight of a candidate against which nothing speaks
-_OTHER_VALUES: Final = 1.0  # more weight where the two texts name other numbers, names or words
+_OTHER_NUMBERS: Final = 1.0  # more weight where the two texts hold other numbers: words differ for nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ def _paired(
 
 
 def _weight(suspect: Suspect | None, old: str | None, new: str) -> float:
-    differ = old is not None and values_of(old).keys() != values_of(new).keys()
-    return _LEAST + (suspect.score if suspect is not None else 0.0) + (_OTHER_VALUES if differ else 0.0)
+    differ = old is not None and sorted(numbers_of(old)) != sorted(numbers_of(new))
+    return _LEAST + (suspect.score if suspect is not None else 0.0) + (_OTHER_NUMBERS if differ else 0.0)
 
 
 def _ancestors(view: RunView, span_id: str) -> Iterable[str]:

@@ -29,6 +29,7 @@ from traces.diff import Diff, diff
 from traces.findings import findings
 from traces.home import Home
 from traces.replay import BudgetUsedUp, Replayer
+from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
 from traces.suspects import Suspect, suspects
 from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
@@ -55,13 +56,15 @@ def diagnose(
     stage: Callable[[str], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     diagnosis_id: str | None = None,
+    record: bool = False,
 ) -> Diagnosis:
     """Find out what broke the answer of a run.
 
     `good`: a run of the same question to compare with, whose answer is the target unless one is given.
     `patches`: texts of a person, tried in place of suspects. `mode` is "strict", or "recompute" when the
     budget allows live calls, unless given. A root that has to be asked again is asked `repeat` times. `tell`
-    is called with every trial, `stage` with what comes next, in words. Raises InputError for a run that goes
+    is called with every trial, `stage` with what comes next, in words. `record` plays the joint patch of the
+    culprits once more and keeps that as a run, when a replay is left. Raises InputError for a run that goes
     on, for a comparison that does not exist or a patch that fits no span, RecordError when a record cannot be
     read.
     """
@@ -90,6 +93,8 @@ def diagnose(
         return work.result("not_replayable", str(error))
     with player:
         work.player = player
+        if record:
+            work.recorded_in = home
         return work.run(patches, repeat)
 
 
@@ -107,6 +112,7 @@ class _Work:
     cancelled: Callable[[], bool]
     diagnosis_id: str
     player: Replayer | None = None
+    recorded_in: Home | None = None
     check: Replayability | None = None
     difference: Diff | None = None
     candidates: tuple[Candidate, ...] = ()
@@ -166,7 +172,7 @@ class _Work:
 
         self.stage(f"searching for the culprits among {len(candidates):,} candidates")
         found = minimal(candidates, test, [one.weight for one in candidates])
-        trial = self.known[_key(found.members)]
+        trial = self._kept(found, self.known[_key(found.members)])
         words = [found_words(self.view, found, trial, self.target)]
         proven = found.ended == "minimal" and trial.outcome == "fixed"
         again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
@@ -183,6 +189,17 @@ class _Work:
             asked_again=tuple(one.outcome for one in again),
             assumed=assumed_words(trial, found, self.view),
         )
+
+    def _kept(self, found: Found[Candidate], trial: Trial) -> Trial:
+        """The trial that decides, played once more and recorded as a run when that was asked for."""
+        if self.recorded_in is None or self.cancelled() or self._replays_left() < 1:
+            return trial
+        assert self.player is not None
+        patches = [one.patch for one in found.members]
+        kept = record_replay(self.recorded_in, self.player, patches, mode=self.mode, target=self.target)
+        self.trials.append(kept)
+        self.tell(kept)
+        return kept
 
     def _asked_again(self, found: Found[Candidate], repeat: int) -> tuple[Trial, ...]:
         """The root asked again, as often as live calls are left for."""
@@ -244,6 +261,10 @@ class _Work:
             self.known[_key(chosen)] = trial
         self.tell(trial)
         return trial
+
+    def _replays_left(self) -> int:
+        assert self.player is not None
+        return self.budget.replays - self.player.spent.replays
 
     def _calls_left(self) -> bool:
         assert self.player is not None

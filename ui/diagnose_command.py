@@ -1,0 +1,136 @@
+"""`rlmscope diagnose`: which sub-calls, child runs or cells broke the answer of a run, proven by replays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ui.common import State, print_json, say, shared_options
+from ui.params import Dollars
+
+if TYPE_CHECKING:
+    from traces.diagnosis import Diagnosis
+    from traces.diagnosis_log import DiagnosisLog
+    from traces.home import Home
+    from traces.reading import RunView
+    from traces.trial import Mode, Target
+
+_COUNT: Final = click.IntRange(min=0)
+_MODES: Final = ("strict", "recompute")
+
+
+@click.command()
+@click.argument("run")
+@click.option("--good", metavar="RUN", help="A run of the same question whose answer is right.")
+@click.option("--expected", metavar="TEXT", help="The answer it should have given [default: see mark].")
+@click.option("--match", "how", metavar="HOW", help="How answers are compared [default: normalised].")
+@click.option("--max-replays", type=_COUNT, default=200, metavar="N", help="Replays, at most [default: 200].")
+@click.option("--max-calls", type=_COUNT, default=0, metavar="N", help="Calls to a model [default: 0].")
+@click.option("--max-cost", type=Dollars(), metavar="USD", help="Dollars, at most, for these calls.")
+@click.option("--mode", type=click.Choice(_MODES), help="[default: recompute with --max-calls, else strict]")
+@click.option("--repeat", type=click.IntRange(1, 100), default=1, metavar="N", help="Ask the root N times.")
+@click.option("--root", metavar="MODEL", help="Who is asked as the root [default: the recorded one].")
+@click.option("--sub", metavar="MODEL", help="Who answers sub-calls [default: the recorded one].")
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a report: .html, .md")
+@shared_options
+@click.pass_obj
+def diagnose(state: State, /, run: str, **options: Any) -> int:
+    """Find what broke the answer of a run: the fewest sub-calls, child runs or cells that make it right.
+
+    With --good, the candidates are the places where both runs were asked the same and answered differently
+    (a good run is mostly a twin: rlmscope replay RUN --mode live --sub MODEL). Without it, sub-calls that
+    look wrong by themselves are tried. No model is asked unless --max-calls allows it; then it is asked what
+    the records do not hold, and the root is asked again where it typed the answer itself.
+    """
+    from traces.reading import load_run, resolve_run
+
+    home = state.home
+    view = load_run(home, resolve_run(home, run, warn=say), warn=say)
+    good = None
+    if options["good"] is not None:
+        good = load_run(home, resolve_run(home, options["good"], warn=say), warn=say)
+    _check(view, good, options)
+    found = _diagnosed(home, view, good, options)
+    if options["report"] is not None:
+        from ui.reporting import report_of, write_report
+
+        write_report(report_of(home, found.to_json()), options["report"])
+        say(f"report written to {options['report']}")
+    if state.as_json:
+        report = None if options["report"] is None else str(options["report"])
+        print_json({**found.to_json(), "report": report})
+    else:
+        from ui.diagnose_text import diagnosis_lines
+
+        option = f" --home {state.home_option}" if state.home_option else ""
+        click.echo("\n".join(diagnosis_lines(view, good, found, option)))
+    return int(found.stopped is not None and "cancelled" in found.stopped)
+
+
+def _check(view: RunView, good: RunView | None, options: dict[str, Any]) -> None:
+    """Refuse, before anything is spent, what cannot work."""
+    if good is not None and good.run_id == view.run_id:
+        raise click.UsageError("--good names the run itself: it must be another run, with the right answer")
+    if good is not None and good.summary.answer is None:
+        raise click.UsageError(f"run {good.run_id} gave no answer: it cannot be the good run")
+    for name in ("max_cost", "root", "sub"):
+        if options[name] is not None and not options["max_calls"]:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is for calls to a model: give --max-calls too"
+            )
+    if options["report"] is not None:
+        from ui.reporting import check_report_file
+
+        check_report_file(options["report"])
+
+
+def _diagnosed(home: Home, view: RunView, good: RunView | None, options: dict[str, Any]) -> Diagnosis:
+    from traces.diagnose import diagnose as find
+    from traces.diagnosis_log import ask_to_stop, open_diagnosis
+    from traces.trial import Budget
+    from ui.interrupts import Interrupts
+    from ui.replaying import present
+
+    budget = Budget(options["max_replays"], options["max_calls"], options["max_cost"])
+    target = _target(home, view, good, options)
+    mode: Mode = options["mode"] or ("recompute" if budget.live_calls else "strict")
+    roles = ("root", "sub") if budget.live_calls else ()
+    given = {name: options[name] for name in ("root", "sub")}
+    log = open_diagnosis(
+        home, view.run_id, good=None if good is None else good.run_id, target=target, budget=budget, mode=mode
+    )
+    with log, present(home, view, os.environ, roles=roles, budget=budget, **given) as now:
+        for notice in now.notices:
+            say(notice)
+        with Interrupts(lambda: ask_to_stop(home, log.diagnosis_id), lambda: None):
+            found = find(
+                home, view, good=good, target=target, budget=budget, mode=mode, repeat=options["repeat"],
+                replayer=now.replayer, tell=log.trial, stage=_staged(log), cancelled=log.cancelled,
+                diagnosis_id=log.diagnosis_id, record=True,
+            )  # fmt: skip
+        log.end(found)
+    return found
+
+
+def _staged(log: DiagnosisLog) -> Any:
+    def stage(words: str) -> None:
+        log.stage(words)
+        say(words)
+
+    return stage
+
+
+def _target(home: Home, view: RunView, good: RunView | None, options: dict[str, Any]) -> Target | None:
+    """The answer that was asked for: a given one, else that of the good run, else what a person expects."""
+    from traces.opinions import NORMALISED, check_how, opinions
+    from traces.trial import Target
+    from ui.replaying import target_of
+
+    if good is None or options["expected"] is not None:
+        return target_of(opinions(home), view.run_id, expected=options["expected"], how=options["how"])
+    how = options["how"] or NORMALISED
+    check_how(how, good.summary.answer)
+    return Target(good.summary.answer or "", how, "good run")
