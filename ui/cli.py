@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "runs": ("ui.read_commands", "List the runs, newest first."),
     "show": ("ui.read_commands", "Show the recursion tree of a run."),
     "span": ("ui.read_commands", "Show everything recorded about one span."),
+    "diagnose": ("ui.diagnose_command", "Find the sub-calls or cells that broke an answer."),
     "mark": ("ui.mark_command", "Say whether a run or span is right; tag runs."),
     "replay": ("ui.replay_command", "Play a recorded run again, as it was or patched."),
     "diff": ("ui.diff_command", "Compare two runs: which sub-calls were answered differently."),
