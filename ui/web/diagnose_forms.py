@@ -54,7 +54,7 @@ def _compare(record: Record, goods: Sequence[Good], against: Against | None, beg
     if goods:
         _choose(goods, against)
     else:
-        note("no other run asks the same question of the same documents yet")
+        note("No other run asks the same question of the same documents yet")
     if against is not None:
         _about(against.good)
         if against.difference is not None:
@@ -100,13 +100,13 @@ def _chosen() -> None:
 
 def _about(good: Good) -> None:
     if not good.same_cells:
-        note("its root wrote other code, so single calls cannot be compared: make a twin of this run instead")
+        note("Its root wrote other code, so single calls cannot be compared: make a twin of this run instead")
     elif good.same_answer:
-        note("it gives the same answer as this run")
+        note("It gives the same answer as this run")
     elif good.right is False:
-        note("its answer is said to be wrong")
+        note("Its answer is said to be wrong")
     elif good.right is None:
-        note("nobody has said that its answer is right; here it is taken to be")
+        note("Nobody has said that its answer is right; here it is taken to be")
 
 
 def _search(good: Good | None, target: Job, begin: Begin) -> None:

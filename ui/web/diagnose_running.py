@@ -26,7 +26,7 @@ from ui.web.trials_view import trials_view
 
 _PERIOD: Final = 0.5  # seconds between two looks
 _AT_ONCE: Final = 1.5  # seconds that a page waits, so that a short job needs no picture of its work
-_PROBLEM: Final = "diagnose-problem"  # in the session: why a job could not be started
+_PROBLEM: Final = "diagnose-problem"  # in the session: why a job could not be stopped
 _DONE: Final = "diagnose-double"  # in the session: the last job that was started, and when
 _SAME_CLICK: Final = 2.0  # seconds in which the same job, started again, is a double click
 
@@ -118,13 +118,16 @@ def _elapsed(state: State) -> str:
 
 
 def _cancel(home: Home, ticket: str) -> None:
+    if (complaint := st.session_state.pop(_PROBLEM, None)) is not None:
+        problem(complaint)
     if stop_file(home, ticket).exists():
         st.text("Stopping: what was found until now is kept.")
-        return
-    if st.button("Cancel", key="diagnosis-cancel"):
-        try:
-            diagnose_jobs.cancel(home, ticket)
-        except (RLMScopeError, OSError) as error:
-            problem(error)
-            return
-        st.rerun(scope="fragment")
+    else:
+        st.button("Cancel", key="diagnosis-cancel", on_click=_stop, args=(home, ticket))
+
+
+def _stop(home: Home, ticket: str) -> None:
+    try:
+        diagnose_jobs.cancel(home, ticket)
+    except (RLMScopeError, OSError) as error:
+        st.session_state[_PROBLEM] = error

@@ -44,7 +44,7 @@ def diagnosis_view(record: Record, state: State, test: Callable[[str], None]) ->
         _ended(state, found)
         _facts(state, found)
         lineage_view.strip(record, state)
-        diagnosis_report.downloads(record, state)
+        diagnosis_report.downloads(record.home, state)
     _culprits(record, found, test)
     _suspects(record, found)
     _rest(record, state, found)
@@ -151,9 +151,9 @@ def _reached(value: object) -> None:
         return
     iteration = value.get("iteration")
     where = f" of iteration {iteration}" if type(iteration) is int else ""
-    st.markdown(f"##### What the root would have been shown{where}")
+    st.markdown(f"##### What the root was shown{where}")
     left, right = st.columns(2, gap="medium")
-    for column, words, name in ((left, "Before", "old"), (right, "With the replacement", "new")):
+    for column, words, name in ((left, "In the record", "old"), (right, "This time", "new")):
         with column:
             st.caption(words)
             text = value.get(name)

@@ -38,7 +38,7 @@ def span_text_form(record: Record, against: Against | None, target: Job) -> Job 
     """Draw the fields; returns the job when the button was pressed and something can be tested."""
     listed = _offered(record)
     if not listed:
-        note("this run made no sub-call and ran no cell")
+        note("This run made no sub-call and ran no cell")
         return None
     span = _span(record, listed)
     try:

@@ -41,7 +41,7 @@ def page() -> None:
     """Show the run of the address with all that can be done to find what broke its answer."""
     st.html(_STYLE)
     ref = st.query_params.get("run", "")
-    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.markdown("#### Find the call that broke the answer", width="content")
         if ref:
             target, query = run_link(ref)
