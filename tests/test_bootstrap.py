@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("app", "test", "demo", "check", "bench", "escapes", "chaos", "pictures", "test-full")
+NAMES = (
+    "app", "test", "demo", "check", "bench", "bench-diagnosis", "escapes", "chaos", "pictures", "test-full",
+)  # fmt: skip
 
 
 @pytest.fixture
