@@ -9,10 +9,38 @@ from playwright.sync_api import Page, expect
 from rlm_core.corpus import Corpus
 from tests.support import browser as ui
 from tests.support.ask_shots import ask_first, runs
-from tests.support.shots import Shot, shot
+from tests.support.checked_sets import checked, make_set
+from tests.support.shots import QUESTION, Shot, shot
 from traces.home import Home
 from traces.reading import list_runs
+from traces.regression import set_names
 from ui.web.first_steps import BROKEN
+
+# -- Sets
+
+
+@shot
+def sets(page: Page, url: str, home: Home) -> None:
+    a_set(home)
+    page.goto(f"{url}/sets")
+    page.get_by_role("table", name="Sets").wait_for()
+
+
+@shot
+def set_checked(page: Page, url: str, home: Home) -> None:
+    a_set(home)
+    page.goto(f"{url}/sets?set=tickets")
+    page.get_by_role("table", name="Checks of the set, newest first").wait_for()
+
+
+def a_set(home: Home) -> None:
+    """A set of two runs, that was checked three times."""
+    runs = [run for run in list_runs(home) if run.question == QUESTION][:2]
+    if "tickets" not in set_names(home):
+        make_set(home, "tickets", [(run.run_id, "22") for run in runs])
+        for passed in ((True, True), (True, None), (True, False)):
+            checked(home, "tickets", passed)
+
 
 # -- Corpora
 

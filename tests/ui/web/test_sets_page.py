@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.support.checked_sets import checked, make_set
 from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, rows_with, shown, use
 from tests.traces.records import record_run
-from traces.check_log import CheckLog, checks
+from traces.check_log import checks
 from traces.home import Home
-from traces.opinions import judge, tag
+from traces.opinions import tag
 from traces.reading import list_runs
-from traces.regression import Played, Result, regression_set
 
 RIGHT, WRONG, OTHER = (f"20260102T03040{n}-0000abcd" for n in range(3))
 
@@ -29,9 +29,8 @@ def billing(home: Home) -> None:
     """A set of two runs, and a run that has its tag but no known answer."""
     for run_id in (RIGHT, WRONG, OTHER):
         record_run(home, run_id)
-        tag(home, run_id, ["billing"])
-    judge(home, RIGHT, verdict=None, expected="42")
-    judge(home, WRONG, verdict="wrong", expected="43")
+    make_set(home, "billing", [(RIGHT, "42"), (WRONG, "43")])
+    tag(home, OTHER, ["billing"])
 
 
 def sets_page(**query: str) -> AppTest:
@@ -42,15 +41,7 @@ def sets_page(**query: str) -> AppTest:
 
 
 def found(home: Home, *passed: bool | None, status: str = "done", name: str = "billing") -> str:
-    """A check that found this of the members, in their order; returns its id."""
-    members = regression_set(home, name).members
-    with CheckLog(home, name, "replay", {"sub": "openai/x"}, len(members)) as log:
-        for member, result in zip(members, passed, strict=False):
-            played = Played("42", member.run.run_id, 3)
-            log.result(Result(member, played, result, member.was_right, result is False, ("a",), ("b",)))
-        if status != "failed":
-            log.end(cancelled=status == "cancelled")
-    return log.check_id
+    return checked(home, name, passed, status=status)
 
 
 def test_without_a_set_the_page_says_how_to_make_one() -> None:
@@ -74,7 +65,7 @@ def test_a_set_shows_what_its_newest_check_found_of_every_run(home: Home) -> Non
     page = sets_page(set="billing")
     right, wrong = rows_with(page, "Should be")
     assert (right["Result"], right["Should be"], right["Before that"]) == ("passed", "42", "right in 1 of 1")
-    assert (wrong["Result"], wrong["Moved by"]) == ("failed", "1 call")
+    assert (wrong["Result"], wrong["Moved by"]) == ("failed", "1 call (proven)")
     words = shown(page)
     assert f"run {OTHER} has the tag but is left out" in words and "The call that moved it" in words
 
@@ -116,8 +107,7 @@ def test_what_cannot_be_is_said_and_nothing_starts(home: Home, key: str, value: 
 def test_text_of_runs_and_people_is_only_text(home: Home) -> None:
     record_run(home, RIGHT, answer=HOSTILE)
     name = "![HOSTILE](x) <b>HOSTILE</b>"
-    tag(home, RIGHT, [name])
-    judge(home, RIGHT, verdict=None, expected=HOSTILE)
+    make_set(home, name, [(RIGHT, HOSTILE)])
     found(home, False, name=name)
     for page in (sets_page(), sets_page(set=name)):
         assert "HOSTILE" in shown(page) and badly_shown(page, "HOSTILE") == []
