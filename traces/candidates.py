@@ -72,7 +72,7 @@ def from_good_run(
     ]
     known = _paired(view, good, pairs, suspected)
     ids = {one.span_id for one in known}
-    above = {one.span_id: ids & set(_ancestors(view, one.span_id)) for one in known}
+    above = {one.span_id: ids & set(_child_runs_above(view, one.span_id)) for one in known}
     opened = frozenset[str]().union(*above.values())
     inner = tuple(one for one in known if one.span_id not in opened)
     replies = tuple(one for one in inner if one.culprit.kind != "cell")
@@ -128,6 +128,11 @@ def _paired(
 def _weight(suspect: Suspect | None, old: str | None, new: str) -> float:
     differ = old is not None and sorted(numbers_of(old)) != sorted(numbers_of(new))
     return _LEAST + (suspect.score if suspect is not None else 0.0) + (_OTHER_NUMBERS if differ else 0.0)
+
+
+def _child_runs_above(view: RunView, span_id: str) -> Iterable[str]:
+    """Not cells: a cell with other code takes the other replies inside of it as well."""
+    return (above for above in _ancestors(view, span_id) if view.by_id[above].kind == "run")
 
 
 def _ancestors(view: RunView, span_id: str) -> Iterable[str]:
