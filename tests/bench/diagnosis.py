@@ -47,12 +47,13 @@ BUDGETS: Final[dict[Condition, Budget]] = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One trial to be made."""
+    """One trial to be made; `size` as in `trees.plan`."""
 
     condition: Condition
     culprits: int
     seed: int
     kind: Kind = "digit"
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ def measure(job: Job) -> Result:
     """Record, compare, diagnose."""
     with tempfile.TemporaryDirectory() as folder:
         home = Home.resolve(Path(folder) / "home")
-        pair = record_pair(home, plan(job.seed, job.condition, job.culprits, kind=job.kind))
+        tree = plan(job.seed, job.condition, job.culprits, kind=job.kind, size=job.size)
+        pair = record_pair(home, tree)
         good, bad = (SpoolRun(home, run_id).poll() for run_id in (pair.good, pair.bad))
         used = cpu()
         frontier = diff(bad, good).frontier

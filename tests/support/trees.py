@@ -112,7 +112,7 @@ def plan(
         typed_children=typed and rng.random() < 0.5,
         clean=rng.random() < 0.5,
         fault=fault,
-        faulty_part=rng.randrange(PARTS),
+        faulty_part=rng.randrange(-(-len(reports) // PART)),
     )
     noise: Noise = "paraphrase" if condition == "paraphrase" else "format"
     sub = _with_faults(SubModel(chosen, kind, noise, {}), program, reports, culprits - cell, rng)
