@@ -15,7 +15,7 @@ CALLS = Budget(live_calls=20)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_replays_as_recorded_and_a_patch_has_its_outcome(name: str, tmp_path: Path) -> None:
+def test_a_program_replays_as_recorded_and_its_patch_has_its_outcome(name: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]
     home = home_in(tmp_path)
     answer, view = recorded(home, program)
@@ -26,9 +26,6 @@ def test_a_program_replays_as_recorded_and_a_patch_has_its_outcome(name: str, tm
         if found.status != "replayable":
             assert found.difference is not None and found.words.endswith(".")
             return
-        plain = replayer.trial()
-        assert (plain.outcome, plain.answer) == ("unchanged", answer.text), plain
-        assert plain.misses == plain.live_calls == 0 and not plain.differences, plain
         patch = patches(view, program)
         trial = replayer.trial(patch, mode=program.mode, target=Target(program.right))
     assert trial.outcome == program.outcome, trial
@@ -41,3 +38,26 @@ def test_a_program_replays_as_recorded_and_a_patch_has_its_outcome(name: str, tm
         assert trial.reached is not None and trial.reached.old != trial.reached.new
     if program.mode == "strict":
         assert trial.live_calls == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["thread pool", "child runs of a child run", "a cell out of time after its calls"]
+)
+def test_a_replay_without_a_patch_asks_nobody_and_changes_nothing(name: str, tmp_path: Path) -> None:
+    program = PROGRAMS[name]
+    home = home_in(tmp_path)
+    answer, view = recorded(home, program)
+    with Replayer(home, view) as replayer:
+        trial = replayer.trial()
+    assert (trial.outcome, trial.answer, trial.flipped) == ("unchanged", answer.text, False)
+    assert (trial.misses, trial.live_calls, trial.cost_usd) == (0, 0, 0)
+    assert not (trial.differences or trial.influenced or trial.stopped or trial.assumed), trial
+
+
+def test_equal_calls_answered_differently_are_called_ambiguous(tmp_path: Path) -> None:
+    program = PROGRAMS["duplicates answered differently"]
+    home = home_in(tmp_path)
+    _, view = recorded(home, program)
+    with Replayer(home, view) as replayer:
+        trial = replayer.trial(patches(view, program))
+    assert set(trial.ambiguous) == {span.span_id for span in view.spans if span.kind == "sub_call"}
