@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.support.command import ROOT
-from tests.support.pages import use
+from tests.support.pages import ask_page, use
 from tests.support.recorded_runs import WIDE, wide_run
 from tests.support.run_pages import looked_at, named, run_page
 from tests.support.step_runs import NESTED, nested_run
@@ -39,4 +39,5 @@ def test_the_keys_are_those_of_the_buttons(home: Home, monkeypatch: pytest.Monke
     found = keys_of(run_page(WIDE, call.span_id), q="refund")
     found |= keys_of(run_page(NESTED), view="steps", step="2")
     found |= keys_of(run_page(NESTED), view="steps", child=child.span_id)
+    found |= keys_of(ask_page().switch_page("pages/compare.py"), a=WIDE, b=NESTED)
     assert found == {(key, label) for key, label in TABLE if key != "/"}

@@ -88,17 +88,20 @@ class Lines:
 
 
 def key_of(row: Row) -> str:
-    """What names a row: the id of its span in A, or in B where A has none."""
-    return row.a or row.b or ""
+    """What names a row: the id of its span in A; where A has none that in B, marked: two records may give the
+    same id to two spans."""
+    return row.a or only_in_b(row.b)
+
+
+def only_in_b(span_id: str | None) -> str:
+    """What names the row of a span of B that has no partner."""
+    return f"b.{span_id}"
 
 
 def find_row(diff: Diff, ref: str) -> Row | None:
-    """The row of a span of either run; None when there is none."""
-    for side in ("a", "b"):
-        found = next((row for row in diff.rows if getattr(row, side) == ref), None)
-        if found is not None:
-            return found
-    return None
+    """The row with that key, else the one of a span of B with that id; None when there is none."""
+    known = next((row for row in diff.rows if key_of(row) == ref), None)
+    return known or next((row for row in diff.rows if row.b == ref), None)
 
 
 def first_row(diff: Diff) -> Row | None:
@@ -152,9 +155,11 @@ class _Describer:
 
     def __init__(self, a: RunView, b: RunView, rows: Sequence[Row]) -> None:
         self._a, self._b = a, b
-        differing = [row for row in rows if row.status != "same" and row.a and row.b][:_MOST_TEXTS]
-        self._texts_a = a.payloads({digest for row in differing for digest in _digests(a, row.a)})
-        self._texts_b = b.payloads({digest for row in differing for digest in _digests(b, row.b)})
+        differing = [row for row in rows if row.status != "same"][:_MOST_TEXTS]
+        self._texts = (
+            a.payloads({digest for row in differing for digest in _digests(a, row.a)}),
+            b.payloads({digest for row in differing for digest in _digests(b, row.b)}),
+        )
 
     def line(self, row: Row, *, parent: bool) -> Line:
         one = None if row.a is None else self._a.by_id.get(row.a)
@@ -163,7 +168,7 @@ class _Describer:
         texts = self._excerpts(one, other)
         return Line(
             key=key_of(row), span=key_of(row), level=row.level,
-            label=_short(label(known, view.summary.sub_model)), 
+            label=_short(label(known, view.summary.sub_model)),
             word="" if parent and row.status == "same" else word(row),
             tone=TONES.get(row.status, "ok"), a=texts[0], b=texts[1],
             tokens=signed(row.tokens, lambda number: f"{number:,}"),
@@ -173,18 +178,17 @@ class _Describer:
 
     def _excerpts(self, one: SpanRow | None, other: SpanRow | None) -> tuple[str | None, str | None]:
         """Of both sides the text that tells them apart, from shortly before where they part."""
-        if one is None or other is None:
-            return _beginning(one), _beginning(other)
-        for name in _TEXTS.get(one.kind, ()):
-            left, right = one.attributes.get(f"{name}.sha256"), other.attributes.get(f"{name}.sha256")
-            if left == right:
-                continue
-            texts = self._texts_a.get(str(left)), self._texts_b.get(str(right))
-            if texts[0] is None or texts[1] is None:
-                break
-            at = _parting(texts[0], texts[1])
-            return _from(texts[0], at), _from(texts[1], at)
-        return _beginning(one), _beginning(other)
+        found = [self._texts_of(span, texts) for span, texts in zip((one, other), self._texts, strict=True)]
+        for left, right in zip(*found, strict=False):
+            if left is not None and right is not None and left != right:
+                at = _parting(left, right)
+                return _from(left, at), _from(right, at)
+        return _beginning(one, found[0]), _beginning(other, found[1])
+
+    def _texts_of(self, span: SpanRow | None, texts: Mapping[str, str]) -> list[str | None]:
+        """The texts that tell a span from another, None where one was not read."""
+        names = () if span is None else _TEXTS.get(span.kind, ())
+        return [texts.get(str(span.attributes.get(f"{name}.sha256"))) for name in names if span is not None]
 
 
 def _digests(view: RunView, span_id: str | None) -> Iterator[str]:
@@ -208,17 +212,15 @@ def _from(text: str, at: int) -> str:
     return _short(("…" if start else "") + text[start : start + 2 * _TEXT_CHARS]) or "(empty)"
 
 
-def _beginning(span: SpanRow | None) -> str | None:
+def _beginning(span: SpanRow | None, texts: Sequence[str | None]) -> str | None:
     """What went wrong in a span, else its beginning; None without a span."""
     if span is None:
         return None
     wrong = problem(span)
     if wrong or span.kind not in _TEXTS:
         return _short(wrong or "")
-    names = _TEXTS[span.kind]
-    found: Mapping[str, object] = span.attributes
-    shown = found.get(f"{names[0]}.preview") if span.kind != "cell" else span.preview
-    return _short(str(shown or span.preview or ""))
+    recorded = span.preview if span.kind == "cell" else span.attributes.get(f"{_TEXTS[span.kind][0]}.preview")
+    return _short(next((text for text in texts if text), "") or str(recorded or span.preview or ""))
 
 
 def _short(text: str) -> str:

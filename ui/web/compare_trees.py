@@ -6,6 +6,8 @@ Keys of the address: `row` (the id of a span of either run), `all` (rows that ar
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import streamlit as st
@@ -14,18 +16,26 @@ from rlm_core.errors import RLMScopeError
 from ui.figures import counted
 from ui.web.compare_detail import compare_detail
 from ui.web.compare_pair import Pair
-from ui.web.compare_rows import Lines, Shape, find_row, first_row, key_of, lines_of
+from ui.web.compare_rows import Lines, Shape, find_row, first_row, key_of, lines_of, only_in_b
 from ui.web.compare_tree import compare_tree
-from ui.web.compare_words import KINDS, is_difference, lacks_partners, plan_words, tally
+from ui.web.compare_words import KINDS, hint_words, is_difference, lacks_partners, plan_words, tally
 from ui.web.notices import note, problem, said
 from ui.web.places import diagnose_link
+from ui.web.rows_view import Column, Item, rows_view
+from ui.web.span_paths import title
 
 if TYPE_CHECKING:
     from traces.diff import Diff, Row
+    from traces.reading import RunView
 
 ROW: Final = "row"
 _EVERYTHING: Final = "all"
 _KIND: Final = "kind"
+_MOST_HINTS: Final = 100
+_HINTS: Final = (
+    Column("Call of A", None), Column("Call of B", None), Column("Bytes of both", 110, right=True),
+    Column("Share of the smaller", 140, right=True),
+)  # fmt: skip
 _ADDRESS_CHARS: Final = 60  # of a word in the address that is said to be unknown
 
 
@@ -63,11 +73,51 @@ def _summary(pair: Pair, diff: Diff) -> None:
         said("No difference", "green", "Every call and every cell of one run is the same in the other.")
     for sentence in diff.notes:
         note(sentence)
+    if diff.hints:
+        _hints(pair, diff)
+
+
+def _hints(pair: Pair, diff: Diff) -> None:
+    """Calls that may do the same work: never where the runs part, only where to look."""
+    box = st.expander(
+        f"Calls that read the same ({len(diff.hints):,})", key="compare-hints", on_change="rerun"
+    )
+    if not box.open:
+        return
+    with box:
+        st.caption(hint_words(len(diff.hints)))
+        rows = [
+            Item(
+                hint.a,
+                [_called(pair.a, hint.a), _called(pair.b, hint.b), f"{hint.shared:,}", f"{hint.share:.0%}"],
+            )
+            for hint in diff.hints[:_MOST_HINTS]
+        ]
+        rows_view(
+            rows,
+            _HINTS,
+            key="compare-hint-rows",
+            label="Calls that read the same",
+            actions=("Show A", "Show B"),
+            on_action=partial(_show_hint, dict((hint.a, hint.b) for hint in diff.hints)),
+        )
+        if len(diff.hints) > _MOST_HINTS:
+            st.caption(f"The first {_MOST_HINTS} of {len(diff.hints):,} are listed.")
+
+
+def _show_hint(partners: Mapping[str, str], word: str, a: str) -> None:
+    _go(a if word == "Show A" else only_in_b(partners[a]))
+
+
+def _called(view: RunView, span_id: str) -> str:
+    span = view.by_id.get(span_id)
+    return "(not in the record)" if span is None else f"{title(span)} · {span.preview or ''}"
 
 
 def _onward(pair: Pair, diff: Diff) -> None:
     """What may be done about the differences."""
-    if diff.plan is not None and (first := diff.plan.a or diff.plan.b):
+    if diff.plan is not None and (diff.plan.a or diff.plan.b):
+        first = diff.plan.a or only_in_b(diff.plan.b)
         st.button("Show the code that differs first", on_click=_go, args=(first,), key="compare-plan")
     if lacks_partners(diff) and st.button("Make a twin of A", key="compare-twin", help=_TWIN):
         page, query = diagnose_link(pair.a.run_id)
@@ -88,7 +138,7 @@ def _list_and_row(pair: Pair, diff: Diff) -> None:
     lines = pair.once("lines", shape, lambda: lines_of(diff, pair.a, pair.b, shape))
     stops = pair.once("stops", shape.kind, lambda: _stops(diff, shape.kind))
     _tools(pair, diff, lines, shape)
-    if lines.lines:
+    if lines.listed:
         compare_tree(
             lines, runs=pair.name, shape=str(shape), selected=key_of(row) if row else "", on_select=_go
         )

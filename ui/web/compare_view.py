@@ -9,7 +9,7 @@ from typing import Final
 import streamlit as st
 
 from traces.home import Home
-from traces.opinions import NORMALISED, opinions
+from traces.opinions import opinions
 from traces.questions import asked
 from traces.same_answer import same_answer
 from traces.side_by_side import Side, differing
@@ -94,9 +94,12 @@ def _expected(home: Home, a: Side, b: Side) -> None:
     answers = {"A": a.summary.answer, "B": b.summary.answer}
     for name, run_id in (("A", a.summary.run_id), ("B", b.summary.run_id)):
         opinion = opinions(home).of(run_id)
-        if opinion is None or opinion.expected is None or opinion.how != NORMALISED:
+        if opinion is None or opinion.expected is None:
             continue
-        met = [one for one, answer in answers.items() if same_answer(answer, opinion.expected)]
+        found = {one: same_answer(answer, opinion.expected, opinion.how) for one, answer in answers.items()}
+        if None in found.values():
+            continue
+        met = [one for one, same in found.items() if same]
         words = ("neither run gives", f"only {''.join(met)} gives", "both runs give")[len(met)]
         said("Expected", "blue", f"What a person expected of {name}, {words}: {opinion.expected[:200]}")
 

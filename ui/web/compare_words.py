@@ -102,6 +102,14 @@ def plan_words(plan: PlanDivergence) -> str:
     return f"The root wrote {what}{place}, {why}."
 
 
+def hint_words(hints: int) -> str:
+    """What pairs of calls without a partner are, as a sentence."""
+    return (
+        f"{counted(hints, 'pair')} of calls without a partner that were given the same passages. They may do "
+        "the same work; nothing more is known."
+    )
+
+
 def lacks_partners(diff: Diff) -> bool:
     """Whether the code is so different that calls of one run have no partner in the other."""
     return diff.plan is not None and any(
