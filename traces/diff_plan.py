@@ -144,7 +144,8 @@ def _history(
     """The cells of two runs side by side, iteration by iteration, each with whether the roots had been shown
     the same before it.
     """
-    rows = [[node for node in children(run) if node.span.kind == "iteration"] for run in (a, b)]
+    turns = ("iteration", "cell")  # other engines record cells right below a run
+    rows = [[node for node in children(run) if node.span.kind in turns] for run in (a, b)]
     shown_same = _given(a) == _given(b)
     for one, other in zip_longest(*rows):
         cells = list(_cells(alignment, one, other))
@@ -155,7 +156,9 @@ def _history(
 def _cells(alignment: Alignment, a: Node | None, b: Node | None) -> Iterator[tuple[str | None, str | None]]:
     """The cells of two iterations side by side."""
     mine, theirs = (
-        [] if node is None else [one.span.span_id for one in children(node) if one.span.kind == "cell"]
+        []
+        if node is None
+        else [one.span.span_id for one in (node, *children(node)) if one.span.kind == "cell"]
         for node in (a, b)
     )
     for one in mine:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from rlm_core import semconv as sc
 from rlm_core.errors import InputError
-from tests.traces.diff_runs import Call, Cell, Child, run_of
+from rlm_core.telemetry import sha256_text
+from tests.traces.diff_runs import Call, Cell, Child, run_of, view_of
+from tests.traces.records import body, end, start
 from traces.diff import Diff, Row, diff
 from traces.view import RunView
 
@@ -277,3 +280,23 @@ def test_the_json_form_has_the_keys_of_the_contract_and_every_row(tmp_path: Path
     assert all({"a", "b", "status"} <= row.keys() for row in told["rows"])
     assert told["answers"]["same"] is False
     assert len(told["rows"]) == len(a.spans) == len(b.spans)
+
+
+def test_a_record_with_cells_right_below_its_run_is_compared_too(tmp_path: Path) -> None:
+    """What another engine may leave: no iterations, no hashes but those of the texts."""
+    views = []
+    for name, code, reply in (("a", "n = 1", "A"), ("b", "n = 2", "B")):
+        texts = [body(text) for text in (code, reply, "p", "q")]
+        made = {f"{sc.CODE}.sha256": sha256_text(code)}
+        asked = {f"{sc.PROMPT}.sha256": sha256_text("p")}
+        spans = [
+            start("1" * 16, None, "run", a={f"{sc.QUESTION}.sha256": sha256_text("q")}),
+            start("2" * 16, "1" * 16, "sub_call", a=asked),
+            end("2" * 16, a={f"{sc.RESPONSE}.sha256": sha256_text(reply)}),
+            start("3" * 16, "1" * 16, "cell", a=made),
+            *(end(number * 16) for number in "31"),
+        ]
+        views.append(view_of(tmp_path, name, [*texts, *spans]))
+    found = diff(*views)
+    assert [row.kind for row in found.frontier] == ["sub_call", "cell"]
+    assert found.plan is not None and found.plan.b_code == "n = 2"
