@@ -58,31 +58,24 @@ def details(home: Home, name: str) -> None:
 
 def _form(home: Home, chosen: RegressionSet) -> None:
     with st.container(border=True, key="set-form"):
-        left, right = st.columns(2)
-        mode = left.segmented_control(
+        mode = st.segmented_control(
             "What is done", list(CHECK_MODES), default="replay", required=True, key="set-mode",
             format_func={"replay": "Replay", "rerun": "Ask anew"}.__getitem__,
         )  # fmt: skip
-        left.caption(f"{CHECK_MODES[mode].capitalize()}.")
-        sub = right.text_input(
-            "Sub-model", key="set-sub", placeholder="the one of Settings, else that of each run",
-            on_change="ignore",
-        )  # fmt: skip
+        st.caption(f"{CHECK_MODES[mode].capitalize()}.")
+        first, second, third, fourth = st.columns((2, 2, 1, 1))
+        default = "that of Settings, else of each run"
+        sub = first.text_input("Sub-model", key="set-sub", placeholder=default, on_change="ignore")
         root = ""
         if mode == "rerun":
-            root = right.text_input(
-                "Root model", key="set-root", placeholder="the one of Settings, else that of each run",
-                on_change="ignore",
-            )  # fmt: skip
-        calls = left.number_input(
-            "Calls at most",
-            min_value=1,
-            value=None,
-            key="set-calls",
-            placeholder="no limit",
+            root = second.text_input("Root model", key="set-root", placeholder=default, on_change="ignore")
+        calls = third.number_input(
+            "Calls at most", min_value=1, value=None, key="set-calls", placeholder="no limit",
             on_change="ignore",
+        )  # fmt: skip
+        cost = fourth.text_input(
+            "Dollars at most", key="set-cost", placeholder="no limit", on_change="ignore"
         )
-        cost = right.text_input("Dollars at most", key="set-cost", placeholder="no limit", on_change="ignore")
         expected = sum(member.run.sub_calls for member in chosen.members)
         st.caption(f"About {counted(expected, 'sub-call')}, as many as the recorded runs made.")
         if st.button("Check now", key="set-check", type="primary"):
