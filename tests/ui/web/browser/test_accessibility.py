@@ -40,6 +40,7 @@ USUAL: Final = (
     "document_passage",
     "runs",
     "compare",
+    "compare_trees",
     "run_sub_call",
     "run_search",
     "run_flame",
