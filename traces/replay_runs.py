@@ -5,41 +5,23 @@ A run of kind replay outlives the run that it plays again. Lists leave it out un
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_core import semconv as sc
 from rlm_core.telemetry import Attribute, Recorder, RunSpan, as_json, preview
-from traces.facts import Facts
 from traces.home import Home, new_run_id
 from traces.recording import Recording, open_recording
+from traces.replay_facts import replay_facts, top_facts
 from traces.trial import Mode, Patch, Target, Trial
 from traces.view import RunView
 
 if TYPE_CHECKING:
     from traces.replay import Replayer
 
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """What the record of a replay says of itself; None and empty where it says nothing.
-
-    `patches` are in the order in which they were given, `target` is the answer it should give.
-    """
-
-    of: str
-    mode: str | None
-    patches: tuple[Patch, ...]
-    target: Target | None
-    outcome: str | None
-    hits: int | None
-    misses: int | None
-    live_calls: int | None
-    stopped: str | None
-    assumed: tuple[str, ...]
+__all__ = ["record_replay", "replay_facts"]
 
 
 class _ReplayRecorder(Recorder):
@@ -69,7 +51,6 @@ def record_replay(
     """Play a run again and keep that as a run of its own; the trial has its id, `run_id` or a new one.
 
     `cancelled` says, at the end, whether somebody stopped it.
-
     Raises as `Replayer.trial`, and RecordError for an id that was used before. What ended before it began
     leaves no run.
     """
@@ -97,10 +78,6 @@ def record_replay(
     return replace(trial, run_id=own_id if recorder.top is not None else None)
 
 
-def _top(view: RunView) -> Facts:
-    return Facts(next((span.attributes for span in view.spans if span.kind == "run"), {}))
-
-
 def _known(view: RunView, mode: Mode) -> dict[str, Attribute]:
     run = view.summary
     facts: dict[str, Attribute | None] = {
@@ -108,7 +85,7 @@ def _known(view: RunView, mode: Mode) -> dict[str, Attribute]:
         sc.ROOT_MODEL: run.root_model,
         sc.SUB_MODEL: run.sub_model,
         sc.CORPUS_ID: run.corpus_id,
-        sc.CORPUS_CHARS: _top(view).count(sc.CORPUS_CHARS),
+        sc.CORPUS_CHARS: top_facts(view).count(sc.CORPUS_CHARS),
         sc.REPLAY_OF: view.run_id,
         sc.REPLAY_MODE: mode,
     }
@@ -152,47 +129,3 @@ def _forget(recording: Recording) -> None:
     """Nothing was played: there is no run to be kept."""
     with suppress(OSError):
         recording.spool_path.unlink(missing_ok=True)
-
-
-def replay_facts(view: RunView) -> Replay | None:
-    """What a run says of itself as a replay; None when it is none. Its record may hold anything."""
-    of = view.summary.replay_of
-    if of is None:
-        return None
-    facts = _top(view)
-    told = {name: facts.text(name + ".sha256") for name in (sc.REPLAY_PATCHES, sc.REPLAY_TARGET)}
-    texts = view.payloads([sha256 for sha256 in told.values() if sha256])
-    patches, target = (texts.get(sha256 or "") for sha256 in told.values())
-    assumed = _parsed(facts.text(sc.REPLAY_ASSUMED))
-    return Replay(
-        of=of,
-        mode=facts.text(sc.REPLAY_MODE),
-        patches=_patches(patches),
-        target=None if target is None else _target(target, facts),
-        outcome=facts.text(sc.REPLAY_OUTCOME),
-        hits=facts.count(sc.REPLAY_HITS),
-        misses=facts.count(sc.REPLAY_MISSES),
-        live_calls=facts.count(sc.REPLAY_LIVE_CALLS),
-        stopped=facts.text(sc.REPLAY_STOPPED),
-        assumed=tuple(one for one in assumed if isinstance(one, str)),
-    )
-
-
-def _target(text: str, facts: Facts) -> Target:
-    from_run = facts.text(sc.REPLAY_TARGET_FROM) == "good run"
-    how = facts.text(sc.REPLAY_MATCH) or "normalised"
-    return Target(text, how, "good run" if from_run else "expected")
-
-
-def _patches(raw: str | None) -> tuple[Patch, ...]:
-    found = [one for one in _parsed(raw) if isinstance(one, dict)]
-    pairs = [(one.get("span_id"), one.get("text")) for one in found]
-    return tuple(Patch(span, text) for span, text in pairs if isinstance(span, str) and isinstance(text, str))
-
-
-def _parsed(raw: str | None) -> list[Any]:
-    try:
-        made = json.loads(raw) if raw is not None else []
-    except (ValueError, RecursionError):
-        return []
-    return made if isinstance(made, list) else []

@@ -115,18 +115,21 @@ def _document_facts(document: Document) -> dict[str, Any]:
     }
 
 
-def runs_over(home: Home, corpus_id: str, warn: Callable[[str], None]) -> list[RunSummary]:
-    """The recorded runs that were asked over a corpus, newest first."""
+def runs_over(
+    home: Home, corpus_id: str, warn: Callable[[str], None], *, replays: bool = False
+) -> list[RunSummary]:
+    """The recorded runs that were asked over a corpus, newest first; with `replays` also those that play
+    another one again."""
     from traces.reading import list_runs
 
-    return [run for run in list_runs(home, replays=True, warn=warn) if run.corpus_id == corpus_id]
+    return [run for run in list_runs(home, replays=replays, warn=warn) if run.corpus_id == corpus_id]
 
 
 def remove(home: Home, corpus_id: str, runs: Iterable[RunSummary]) -> None:
     """Remove a corpus, and the uploaded files that no other corpus reads; files of the user stay.
 
-    `runs` are those over it. Raises InputError while one of them is at work, CorpusError when the corpus
-    cannot be removed.
+    `runs` are those over it, replays too. Raises InputError while one of them is at work, CorpusError when
+    the corpus cannot be removed.
     """
     from rlm_core.corpus import Corpus
 

@@ -146,7 +146,7 @@ def remove(state: State, corpus_id: str, yes: bool) -> None:
     home = state.home
     found_id = Corpus.find(home.corpora, corpus_id)
     document = _facts_of(home, found_id)
-    runs = corpora.runs_over(home, found_id, say)
+    runs = corpora.runs_over(home, found_id, say, replays=True)
     consequence = "; the record stays, the passages in it can no longer be opened" if runs else ""
     # scripts call this without --yes; runs over it keep their record, and files in place are not touched
     if sys.stdin.isatty() and not (yes or state.as_json):

@@ -67,10 +67,13 @@ def show(state: State, run: str, everything: bool, text: str | None) -> None:
     if state.as_json:
         from traces.coverage import coverage
         from traces.findings import findings
+        from traces.replay_facts import replay_facts
 
         spans = [span.to_json() for span in view.spans]
         summary = {**view.summary.to_json(), **_said(said, view.run_id)}
         told = {"run": summary, "live": view.live, "spans": spans, "verdicts": _of_spans(said, view.run_id)}
+        if (replay := replay_facts(view)) is not None:
+            told["replay"] = replay.to_json()
         found = [finding.to_json() for finding in findings(view)]
         print_json({**told, "findings": found, "coverage": coverage(view).to_json()})
         return

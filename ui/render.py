@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ui.figures import counted, duration, money, spent, tokens
+from ui.replay_text import replay_of_lines
 from ui.tree import describe_span, tree_lines
 from ui.visible import fit, line
 
@@ -72,7 +73,7 @@ def runs_table(runs: Sequence[RunSummary]) -> list[str]:
     rows = [
         (
             run.run_id,
-            run.status if run.complete or run.status != "ok" else "ok, incomplete",
+            _status(run),
             (run.question or "")[:ANSWER_SHOWN],
             _answer(run)[:ANSWER_SHOWN],
             _models(run.root_model, run.sub_model),
@@ -84,6 +85,11 @@ def runs_table(runs: Sequence[RunSummary]) -> list[str]:
     ]
     head = ("run", "status", "question", "answer", "models", "calls", "cost")
     return table(head, rows, right=frozenset({5, 6}), whole=frozenset({1}))
+
+
+def _status(run: RunSummary) -> str:
+    status = run.status if run.complete or run.status != "ok" else "ok, incomplete"
+    return status if run.replay_of is None else f"{status}, replay"
 
 
 def _answer(run: RunSummary) -> str:
@@ -128,6 +134,7 @@ def run_header(run: RunSummary, *, live: bool) -> list[str]:
 def show_run(view: RunView, *, everything: bool) -> Iterable[str]:
     """Header and recursion tree, one string per line, coloured by status."""
     yield from run_header(view.summary, live=view.live)
+    yield from replay_of_lines(view)
     yield from finding_lines(view, everything=everything)
     yield ""
     width = terminal_width()

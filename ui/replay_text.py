@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from traces.replay_facts import replay_facts
 from traces.same_answer import explain
 from traces.trial import MODES, OUTCOMES
 from ui.figures import counted, duration, money
@@ -12,6 +13,7 @@ from ui.visible import block, line
 
 if TYPE_CHECKING:
     from traces.trial import Difference, Trial
+    from traces.view import RunView
     from ui.replay_command import Played
 
 _SHOWN: Final = 200  # characters of a text on one line
@@ -44,6 +46,18 @@ def replay_lines(played: Played, home: str = "") -> Iterator[str]:
         yield _facts(trial)
     yield f"look deeper: rlmscope show {first.run_id}{home}"
     yield f"compare: rlmscope diff {played.view.run_id} {first.run_id}{home}"
+
+
+def replay_of_lines(view: RunView) -> Iterator[str]:
+    """What `show` says of a run that plays another one again; nothing for any other."""
+    replay = replay_facts(view)
+    if replay is None:
+        return
+    yield line(f"replay of {replay.of}, mode {replay.mode or 'unknown'}: {replay.outcome or 'no outcome'}")
+    for patch in replay.patches:
+        yield f"replaced {line(patch.span_id)}: {_text(patch.text)}"
+    if replay.target is not None:
+        yield f"should be: {_text(replay.target.text)}"
 
 
 def _verdict(played: Played) -> str:

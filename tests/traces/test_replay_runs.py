@@ -25,7 +25,8 @@ from traces.ingest import ingest
 from traces.reading import RunView, SpoolRun, list_runs, load_run
 from traces.recording import open_recording
 from traces.replay import BudgetUsedUp, Replayer
-from traces.replay_runs import record_replay, replay_facts
+from traces.replay_facts import replay_facts
+from traces.replay_runs import record_replay
 from traces.trial import Budget, Patch, Target
 from traces.upkeep import delete_run, rebuild
 

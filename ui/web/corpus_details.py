@@ -46,7 +46,7 @@ def details(home: Home, corpus_id: str) -> None:
         problem(error)
         if stored.is_known(home, corpus_id):
             corpus_changes.remove_button(corpus_id)
-            corpus_changes.removal(home, corpus_id, corpora.runs_over(home, corpus_id, note))
+            corpus_changes.removal(home, corpus_id, corpora.runs_over(home, corpus_id, note, replays=True))
         return
     runs = corpora.runs_over(home, corpus_id, note)
     _head(home, corpus, runs)

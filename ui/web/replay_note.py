@@ -6,7 +6,7 @@ from typing import Final
 
 import streamlit as st
 
-from traces.replay_runs import Replay, replay_facts
+from traces.replay_facts import Replay, replay_facts
 from traces.trial import MODES, OUTCOMES, Patch
 from ui.figures import counted
 from ui.web import plain
