@@ -156,6 +156,22 @@ def test_lists_leave_replays_out_and_last_is_none(call: Call, home: Home) -> Non
     assert call("show", "last", "--json").json["run"]["run_id"] == RUN
 
 
+def test_show_says_of_a_replay_what_it_plays(call: Call, home: Home) -> None:
+    view = recorded(home)
+    patch = ("--patch", f"{pears(view)}=5", "--mode", "frozen", "--expected", "17")
+    again = call("replay", RUN, *patch, "--json").json["run_id"]
+    out = call("show", again).out
+    assert f"\nreplay of {RUN}, mode frozen: " in out
+    assert f"\nreplaced {pears(view)}: 5\nshould be: 17\n" in out
+    told = call("show", again, "--json").json["replay"]
+    assert (told["of"], told["mode"], told["expected"], told["live_calls"]) == (RUN, "frozen", "17", 0)
+    assert told["patches"] == [{"span_id": pears(view), "text": "5"}]
+    assert "replay" not in call("show", RUN, "--json").json
+    corpus = view.summary.corpus_id or ""
+    assert call("corpus", "show", corpus, "--json").json["runs"] == [RUN]
+    assert sorted(call("corpus", "remove", corpus, "--json").json["runs"]) == sorted([RUN, again])
+
+
 # -- with a model
 
 
