@@ -74,7 +74,7 @@ def evidence(view: RunView) -> Evidence:
     # a forced answer has no cell: then the root wrote it after the last one
     last = next((n for n, cell in enumerate(cells) if number is not None and cell.cell == number), None)
     before = cells if last is None else cells[: last + 1]
-    chain = [] if last is None else _chain(before)
+    chain = [] if last is None else _chain(before, answer_names(run))
     basis: Basis = "read"
     printed = None
     if not tree.calls(chain):
@@ -139,9 +139,15 @@ def _says_the_answer(view: RunView, cells: Sequence[SpanRow]) -> int | None:
     return next(says, None)
 
 
-def _chain(cells: Sequence[SpanRow]) -> list[SpanRow]:
+def answer_names(run: SpanRow | None) -> frozenset[str]:
+    """The variable that a (child) run named as its answer, if it did: the cell that named it read it."""
+    named = "" if run is None else _text(run.attributes.get(sc.ANSWER_EXPRESSION))
+    return frozenset([named]) if named else frozenset()
+
+
+def _chain(cells: Sequence[SpanRow], named: frozenset[str] = frozenset()) -> list[SpanRow]:
     """The last of the cells, and those that wrote what it read, and so on back; in their order."""
-    needs = reads(cells)
+    needs = reads(cells, named)
     chain, todo = {len(cells) - 1}, [len(cells) - 1]
     while todo:
         new = needs[todo.pop()].keys() - chain
@@ -150,15 +156,16 @@ def _chain(cells: Sequence[SpanRow]) -> list[SpanRow]:
     return [cells[number] for number in sorted(chain)]
 
 
-def reads(cells: Sequence[SpanRow]) -> list[dict[int, list[str]]]:
-    """For each cell of one run, the places of the earlier cells that last wrote names which it reads,
-    with these names.
+def reads(cells: Sequence[SpanRow], named: frozenset[str] = frozenset()) -> list[dict[int, list[str]]]:
+    """By cell of one run, in order: the places of the earlier ones that last wrote names which it reads, with
+    these names. The last cell also reads those `named`.
     """
     writers: dict[str, int] = {}
     found: list[dict[int, list[str]]] = []
     for number, cell in enumerate(cells):
         needs: dict[int, list[str]] = {}
-        for name in sorted(names_of(cell, sc.NAMES_READ) & writers.keys()):
+        read = names_of(cell, sc.NAMES_READ) | (named if number == len(cells) - 1 else frozenset())
+        for name in sorted(read & writers.keys()):
             needs.setdefault(writers[name], []).append(name)
         found.append(needs)
         writers.update(dict.fromkeys(names_of(cell, sc.NAMES_WRITTEN), number))

@@ -63,13 +63,17 @@ def _absent(reply: Reply, prompt: str) -> _Absent:
 
 
 def _values(family: Sequence[Reply], absent: Mapping[str, _Absent]) -> Found:
-    """Where many siblings name what is not in their prompts, the task is to work it out: no evidence. Among
-    few siblings only values that are hardly chance count.
+    """Where many siblings name what is not in their prompts, the task is to work it out: no evidence, unless
+    nearly all of them name something of their prompts besides. Among few siblings only values that are hardly
+    chance count.
     """
     wrong = {span_id: dict(absent[span_id].values) for span_id in _ids(family) if span_id in absent}
     if len(family) < FEW:
         wrong = {key: {v: w for v, w in values.items() if is_telling(v)} for key, values in wrong.items()}
     wrong = {key: values for key, values in wrong.items() if values}
+    if len(family) >= FEW and len(wrong) > RARE * len(family):
+        named = {reply.span.span_id: len(reply.values) for reply in family}
+        wrong = {key: values for key, values in wrong.items() if len(values) == named[key]}
     if len(family) < FEW or len(wrong) <= RARE * len(family):
         for span_id, values in wrong.items():
             yield span_id, _value(values, absent[span_id].near)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol
 
 from rlm_core import semconv as sc
 from rlm_core.normalise import normalise
-from traces.evidence import COMPARED_WHOLE, Evidence, evidence, reads
+from traces.evidence import COMPARED_WHOLE, Evidence, answer_names, evidence, reads
 from traces.facts import Facts
 from traces.perturb import perturbed_text
 from traces.reply_facts import texts_of
@@ -157,7 +157,9 @@ def _over_cells(view: RunView, behind: Evidence) -> Iterator[Edge]:
             above = view.by_id.get(above.parent_id or "")
         if above is not None and above.span_id in numbers:
             yield Edge(support.span.span_id, above.span_id, "made in")
-    for reader, needs in zip(chain, reads(chain), strict=True):
+    run = next((span for span in view.spans if span.kind == "run" and not span.orphan), None)
+    named = answer_names(run) if behind.basis == "read" else frozenset()
+    for reader, needs in zip(chain, reads(chain, named), strict=True):
         for writer, names in needs.items():
             yield Edge(chain[writer].span_id, reader.span_id, "read by", values=tuple(names[:_NAMED]))
     if behind.basis in ("read", "code"):

@@ -93,6 +93,19 @@ def _formats(family: Sequence[Reply]) -> Found:
         for reply in others:
             words = f"The reply is {reply.form}; {number:,} of {len(family):,} siblings are {usual}."
             yield reply.span.span_id, Signal("format", words)
+        family = [reply for reply in family if reply.form == usual]
+    yield from _without_number(family)
+
+
+def _without_number(family: Sequence[Reply]) -> Found:
+    """Replies that name no number, where nearly all siblings do."""
+    without = [reply for reply in family if "digits" not in reply.reads]
+    if is_rare(without, family):
+        for reply in without:
+            words = (
+                f"The reply names no number; {len(family) - len(without):,} of {len(family):,} siblings do."
+            )
+            yield reply.span.span_id, Signal("format", words)
 
 
 def _unfinished(family: Sequence[Reply]) -> Found:

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlm_core import Request
 from rlm_core import semconv as sc
 from rlm_core.normalise import normalise
 from rlm_core.telemetry import sha256_text
 from tests.support.recorded_runs import wide_run
+from tests.support.replays import recorded
 from tests.traces.records import RUN, end, fin, header, home_in, recording, start, write_spool
 from traces.home import Home
 from traces.reading import RunView, load_run
 from traces.replies import declines, form, found_nothing, named_values, unfounded
-from traces.suspects import MEANINGS, WEIGHTS, suspects
+from traces.suspects import MEANINGS, UNSEEN, WEIGHTS, suspects, unseen_words
 
 
 @pytest.fixture
@@ -174,6 +176,45 @@ def test_a_reply_that_made_code_take_its_fallback_is_a_suspect(home: Home, code:
 def test_numbers_that_the_task_is_to_work_out_are_no_evidence(home: Home) -> None:
     calls = [(f"Add 1{n}00 and 2{n}11.", f"{1000 + n * 100 + 2011 + n * 100}") for n in range(12)]
     assert kinds(run_with(home, calls)) == {}
+
+
+def test_where_replies_add_numbers_of_their_own_one_without_any_of_its_prompt_is_a_suspect(
+    home: Home,
+) -> None:
+    calls = [
+        (f"Shop {n} had {n}7 refunds.", f"{n}7 refunds, certainty {n * 3 % 90} %") for n in range(30, 42)
+    ]
+    assert kinds(run_with(home, [*calls, ("Shop 50 had 507 refunds.", "517 refunds, certainty 88 %")])) == {
+        12: ["digit"]
+    }
+
+
+def test_a_reply_without_a_number_among_numbers_is_a_suspect(home: Home) -> None:
+    calls = [(f"Shop {n}: {n}7 refunds.", f"It counts {n}7 refunds in all.") for n in range(30, 42)]
+    found = kinds(run_with(home, [*calls, ("Shop 50: 507 refunds.", "It counts many refunds in all.")]))
+    assert found == {12: ["format"]}
+
+
+def test_suspects_that_the_answer_does_not_rest_on_come_later(home: Home) -> None:
+    def sub(request: Request) -> str:
+        return "" if "item 4" in request.prompt or "aside 2" in request.prompt else "3"
+
+    view = recorded(
+        home,
+        "aside = llm_batch([f'aside {n}' for n in range(6)])",
+        "replies = llm_batch([f'item {n}' for n in range(6)])\ntotal = sum(int(r or 0) for r in replies)",
+        "FINAL_VAR('total')",
+        sub=sub,
+    )
+    found = {view.by_id[key].cell: suspect for key, suspect in suspects(view).items()}
+    assert list(found) == [1, 0]
+    assert found[0].influence < found[1].influence and "nothing behind the answer" in found[0].reach
+    assert found[1].to_json("x")["signals"] == [{"kind": "empty", "words": "The reply is empty."}]
+
+
+def test_what_suspects_cannot_show_is_said_whether_there_are_some_or_not() -> None:
+    assert all(kind in unseen_words(count) for kind in UNSEEN for count in (0, 3))
+    assert unseen_words(0).startswith("There is no suspect")
 
 
 def test_equal_prompts_that_were_answered_differently_name_the_odd_ones(home: Home) -> None:

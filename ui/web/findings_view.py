@@ -102,8 +102,8 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
     st.markdown("##### Suspects")
     st.caption(
         "Sub-calls that look wrong, the most suspicious first: places to look at first, not proofs. Siblings "
-        "are the calls that the same line of the same cell made. Suspicion counts less where the answer seems "
-        f"not to rest on the call. {unseen_words(len(suspects))}"
+        "are the calls that the same line of the same cell made. Suspicion counts less where the answer does "
+        f"not seem to rest on the call. {unseen_words(len(suspects))}"
     )
     rows = [
         Item(
