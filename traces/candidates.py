@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, Literal
 from rlm_core import semconv as sc
 from traces.diagnosis import Culprit, Origin
 from traces.finding import number_of
+from traces.proposals import proposals
 from traces.rows import SpanRow
 from traces.same_answer import numbers_of
 from traces.suspects import Suspect
-from traces.trial import Patch
+from traces.trial import Patch, Target
 from traces.view import RunView
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Kind = Literal["sub_call", "run", "cell"]
 #: Kind of span -> prefix of the payload that a patch takes the place of.
 _TEXT: Final[dict[str, str]] = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}
 _COMPARED: Final = 5_000  # rows whose texts are compared; of more only the order counts
+_TRIED: Final = 10  # suspects for which texts are proposed
 _LEAST: Final = 0.05  # weight of a candidate against which nothing speaks
 _OTHER_NUMBERS: Final = 1.0  # more weight where the two texts hold other numbers: words differ for nothing
 
@@ -88,6 +90,17 @@ def from_patches(view: RunView, patches: Iterable[Patch], origin: Origin) -> tup
     spans = sorted((view.by_id[one] for one in given if one in view.by_id), key=lambda span: span.seq)
     return tuple(
         Candidate(Culprit(span.span_id, kind_of(span), given[span.span_id], origin), 1.0) for span in spans
+    )
+
+
+def from_proposals(
+    view: RunView, suspected: Mapping[str, Suspect], target: Target | None
+) -> tuple[Candidate, ...]:
+    """Candidates out of texts that rules propose for the likeliest suspects, the likeliest first."""
+    return tuple(
+        Candidate(Culprit(span_id, kind_of(view.by_id[span_id]), one.text, one.origin), suspect.score)
+        for span_id, suspect in [*suspected.items()][:_TRIED]
+        for one in proposals(view, span_id, target)
     )
 
 

@@ -10,11 +10,13 @@ that cannot be decided is never taken for a no. After Zeller's delta debugging; 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rlm_core.errors import InputError, RecordError
-from traces.candidates import Candidate, Choice, from_good_run, from_patches
+from rlm_core.normalise import normalise
+from traces.candidates import Candidate, Choice, from_good_run, from_patches, from_proposals
 from traces.culprits import Answer, Found, OutOfBudget, minimal
 from traces.diagnosis import Diagnosis, Verdict
 from traces.diagnosis_log import new_diagnosis_id
@@ -22,8 +24,10 @@ from traces.diagnosis_words import (
     asked_again_words,
     assumed_words,
     found_words,
+    names_of,
     not_fixed_words,
     quoted,
+    suspects_words,
 )
 from traces.diff import Diff, diff
 from traces.findings import findings
@@ -31,7 +35,7 @@ from traces.home import Home
 from traces.replay import BudgetUsedUp, Replayer
 from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
-from traces.suspects import Suspect, suspects
+from traces.suspects import Suspect, suspects, unseen_words
 from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
 from traces.view import RunView
 
@@ -119,7 +123,7 @@ class _Work:
     trials: list[Trial] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     stopped: str | None = None
-    known: dict[frozenset[str], Trial] = field(default_factory=dict)
+    known: dict[frozenset[Patch], Trial] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.suspected: dict[str, Suspect] = suspects(self.view)
@@ -138,7 +142,7 @@ class _Work:
             return self.result("seed_dependent", check.words)
         choice = self._choice(patches)
         try:
-            return self._tried(choice, repeat) if choice.sets else self._nothing_to_try()
+            return self._tried(choice, repeat) if choice.sets else self._nothing_to_try(repeat)
         except OutOfBudget:
             return self.result("undecided", f"Nothing could be decided: {self.stopped}.")
 
@@ -157,33 +161,42 @@ class _Work:
         """All candidates together first, then the search for the least of them that do the same."""
         self.warnings += choice.notes
         joint: list[tuple[int, Trial]] = []
+        inside: tuple[Sequence[Candidate], Trial] | None = None
         for candidates in choice.sets:
             self.candidates = candidates
             self.stage(f"trying all {len(candidates):,} candidates together")
             trial = self.play(candidates)
             joint.append((len(candidates), trial))
-            if _reached(trial):
-                return self._found(candidates, trial, repeat)
+            if trial.outcome in ("fixed", "reached_root"):
+                return self._found(*(inside or (candidates, trial)), repeat)
+            if trial.outcome == "moved" and trial.reached is not None and trial.reached.path != "0":
+                inside = inside or (candidates, trial)  # a child's root typed its answer: see the next sets
         return self._not_fixed(joint)
 
     def _found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
+        self.candidates = tuple(candidates)
+
         def test(chosen: Sequence[Candidate]) -> Answer:
             return _answer(self.play(chosen), joint)
 
         self.stage(f"searching for the culprits among {len(candidates):,} candidates")
-        found = minimal(candidates, test, [one.weight for one in candidates])
+        return self._concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
+
+    def _concluded(self, found: Found[Candidate], repeat: int, others: Sequence[str] = ()) -> Diagnosis:
+        """The verdict on a set; `others` are spans each of which would do alone as well."""
         trial = self._kept(found, self.known[_key(found.members)])
         words = [found_words(self.view, found, trial, self.target)]
-        proven = found.ended == "minimal" and trial.outcome == "fixed"
         again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
         if trial.outcome != "fixed":
             words.append(asked_again_words([one.outcome for one in again], [one.answer for one in again]))
+        if others:
+            words.append(f"Another text for {names_of(self.view, others)} would do as well.")
         kinds = {one.culprit.kind for one in found.members}
         return self.result(
             "sub_call" if "cell" not in kinds else "cell" if len(kinds) == 1 else "sub_call_and_cell",
             " ".join(words),
             outcome=trial.outcome,
-            proven=proven,
+            proven=found.ended == "minimal" and trial.outcome == "fixed" and not others,
             culprits=tuple(one.culprit for one in found.members),
             reached=trial.reached,
             asked_again=tuple(one.outcome for one in again),
@@ -205,11 +218,9 @@ class _Work:
         """The root asked again, as often as live calls are left for."""
         trials: list[Trial] = []
         self.stage("asking the root again")
-        try:
+        with suppress(OutOfBudget):
             while len(trials) < repeat and self._calls_left():
                 trials.append(self.play(found.members, "reask"))
-        except OutOfBudget:
-            pass
         return tuple(trials)
 
     # -- verdicts without a culprit
@@ -224,20 +235,50 @@ class _Work:
             hint = " With calls to a model allowed, what the record lacks would be asked."
         return self.result("undecided", words + hint, outcome=outcome)
 
-    def _nothing_to_try(self) -> Diagnosis:
+    def _nothing_to_try(self, repeat: int) -> Diagnosis:
         if self._plan_diverged():
             return self.result("plan_diverged", _plan_words(self.difference))
         if self.difference is not None:
             words = "No sub-call that was asked the same was answered differently, and no cell differs."
             return self.result("undecided", words)
-        return self._single()
+        return self._single(repeat)
 
-    def _single(self) -> Diagnosis:
+    def _single(self, repeat: int) -> Diagnosis:
+        """Without a good run: suspects, one by one, with texts that rules propose for their places."""
+        self.warnings.append(unseen_words(len(self.suspected)))
         if not self.suspected:
             return self.result("undecided", _NO_SUSPECT)
-        count = len(self.suspected)
-        words = f"{count:,} sub-calls look" if count > 1 else "One sub-call looks"
-        return self.result("suspects", f"{words} wrong by themselves; nothing is proven.")
+        self.stage("looking for texts that suspects could have said")
+        proposed = from_proposals(self.view, self.suspected, self.target)
+        self.candidates = tuple({one.span_id: one for one in reversed(proposed)}.values())[::-1]
+        if proposed:
+            self.stage(f"trying {len(proposed):,} texts for {len(self.candidates):,} suspects, one by one")
+        tried: list[tuple[Candidate, Trial]] = []
+        with suppress(OutOfBudget):
+            fixed: dict[str, Candidate] = {}
+            for one in proposed:
+                if one.span_id not in fixed:
+                    tried.append((one, self.play([one])))
+                    if self._right(tried[-1][1]):
+                        fixed[one.span_id] = one
+            if fixed:
+                best, *others = fixed.values()
+                alone = Found((best,), "minimal", monotone=True, tests=len(tried), unknown=0)
+                return self._concluded(alone, repeat, [one.span_id for one in others])
+            if self.target is not None and len(self.candidates) > 1:
+                together = sorted(self.candidates, key=lambda one: self.view.by_id[one.span_id].seq)
+                self.stage("trying the likeliest text of every suspect together")
+                joint = self.play(together)
+                if joint.outcome == "fixed":
+                    return self._found(together, joint, repeat)
+        return self.result("suspects", suspects_words(self.view, len(self.suspected), tried, self.target))
+
+    def _right(self, trial: Trial) -> bool:
+        """Whether a trial makes the answer right, or shows the root the right answer that it has to type."""
+        if trial.outcome != "reached_root" or self.target is None or trial.reached is None:
+            return trial.outcome == "fixed"
+        shown, wanted = (normalise(text or "") for text in (trial.reached.new, self.target.text))
+        return wanted in shown and wanted not in normalise(trial.reached.old or "")
 
     def _plan_diverged(self) -> bool:
         return self.difference is not None and self.difference.plan is not None
@@ -286,7 +327,7 @@ class _Work:
             candidates=tuple(one.span_id for one in self.candidates),
             replayability=self.check,
             warnings=tuple(dict.fromkeys([*self.warnings, *self._ambiguous()])),
-            suspects=tuple(_suspect_json(*one) for one in [*self.suspected.items()][:_SUSPECTS]),
+            suspects=tuple(one.to_json(span_id) for span_id, one in [*self.suspected.items()][:_SUSPECTS]),
             findings=tuple(one.to_json() for one in findings(self.view, self.suspected)),
             trials=tuple(self.trials),
             budget=self.budget,
@@ -306,15 +347,8 @@ class _Work:
         ]
 
 
-def _key(chosen: Sequence[Candidate]) -> frozenset[str]:
-    return frozenset(one.span_id for one in chosen)
-
-
-def _reached(trial: Trial) -> bool:
-    """Whether a joint patch does what a culprit must do: right answer, or other output for a root."""
-    return trial.outcome == "fixed" or (
-        trial.reached is not None and trial.outcome in ("reached_root", "moved")
-    )
+def _key(chosen: Sequence[Candidate]) -> frozenset[Patch]:
+    return frozenset(one.patch for one in chosen)
 
 
 def _answer(trial: Trial, joint: Trial) -> Answer:
@@ -338,8 +372,3 @@ def _plan_words(difference: Diff | None) -> str:
         f"The roots of the two runs wrote other code{where}, so single calls cannot be compared; a twin (the "
         "same cells with every sub-call asked again) can be."
     )
-
-
-def _suspect_json(span_id: str, suspect: Suspect) -> dict[str, Any]:
-    signals = [{"kind": signal.kind, "words": signal.words} for signal in suspect.signals]
-    return {"span_id": span_id, "score": suspect.score, "signals": signals}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from rlm_core.normalise import normalise
 from traces.candidates import Candidate
 from traces.culprits import Found
 from traces.diagnosis import Origin
@@ -65,7 +66,7 @@ def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Ta
             f"{_instead(trial)}."
         )
     else:
-        words = f"{names} changed what the root was shown: with {texts} {place} {_shown(trial)}."
+        words = f"{names} changed what the root was shown: with {texts} {place} {_shown(trial, target)}."
     return f"{words} {_minimal_words(found)}".rstrip()
 
 
@@ -98,15 +99,33 @@ def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool) -> str:
     return f"With {texts} {places} the answer {kept} {quoted(trial.answer)}, which is not right."
 
 
+def suspects_words(
+    view: RunView, count: int, tried: Sequence[tuple[Candidate, Trial]], target: Target | None
+) -> str:
+    """What is known of suspects when no trial made the answer right."""
+    words = (
+        f"{count:,} sub-calls look wrong by themselves" if count > 1 else "One sub-call looks wrong by itself"
+    )
+    said = [f"{words}; nothing is proven."]
+    if tried and target is not None:
+        said.append(f"None of {number_of(len(tried), 'proposed text')} for them makes the answer right.")
+    groups = (
+        ("Another answer comes of another text for", ("fixed", "moved")),
+        ("The root is shown other output with another text for", ("reached_root",)),
+        ("Nothing changes with another text for", ("unchanged",)),
+    )
+    told: set[str] = set()
+    for words, outcomes in groups:
+        spans = dict.fromkeys(one.span_id for one, trial in tried if trial.outcome in outcomes)
+        if new := [one for one in spans if one not in told]:
+            said.append(f"{words} {names_of(view, new)}.")
+            told.update(new)
+    return " ".join(said)
+
+
 def assumed_words(trial: Trial, found: Found[Candidate], view: RunView) -> tuple[str, ...]:
     """What the verdict on a set of culprits rests on, beyond the replays themselves."""
     said = list(trial.assumed)
-    shown = trial.reached
-    if trial.outcome == "fixed" and shown is not None and shown.iteration is not None:
-        said.append(
-            f"The root saw other output from iteration {shown.iteration} on; its code was kept as recorded, "
-            "and it may have written other code."
-        )
     if not found.monotone:
         said.append("Some texts undo what others do, so other minimal sets are possible.")
     guessed = [one.span_id for one in found.members if one.culprit.origin not in ("good run", "user")]
@@ -122,12 +141,14 @@ def _instead(trial: Trial) -> str:
     return f", not {quoted(trial.original_answer)}" if trial.original_answer is not None else ""
 
 
-def _shown(trial: Trial) -> str:
+def _shown(trial: Trial, target: Target | None) -> str:
     where = trial.reached
     if where is None or where.cell is None:
         return "it sees other output"
     inside = "" if where.path == "0" else f" of child run {where.path}"
-    return f"it sees other output of cell {where.cell}{inside}, as with all candidates changed"
+    if target is not None and normalise(target.text) in normalise(where.new or ""):
+        return f"the output of cell {where.cell}{inside} says {quoted(target.text)}"
+    return f"it sees other output of cell {where.cell}{inside}"
 
 
 def _minimal_words(found: Found[Candidate]) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from rlm_core import semconv as sc
 from traces.candidates import texts_of
 from traces.diagnosis_words import name_of
 from traces.same_answer import explain
@@ -70,13 +71,15 @@ def _culprit(view: RunView, culprit: Culprit) -> Iterator[str]:
         yield from _block("  should have written", culprit.patch)
         return
     yield from _block("  was asked", _asked(view, culprit))
-    yield from _block("  said", said)
+    failed = span.attributes.get(sc.ERROR_MESSAGE)
+    if said is None and isinstance(failed, str):
+        yield f"  failed: {_text(failed)}"
+    else:
+        yield from _block("  said", said)
     yield from _block(f"  should have said ({culprit.origin})", culprit.patch)
 
 
 def _asked(view: RunView, culprit: Culprit) -> str | None:
-    from rlm_core import semconv as sc
-
     prefix = sc.QUESTION if culprit.kind == "run" else sc.PROMPT
     digest = view.by_id[culprit.span_id].attributes.get(prefix + ".sha256")
     return view.payload(digest) if isinstance(digest, str) else None
@@ -108,6 +111,8 @@ def _proof(view: RunView, found: Diagnosis) -> Iterator[str]:
     for number, trial in [*trials[:_TRIALS], *trials[-_TRIALS:]] if cut else trials:
         names = [name_of(view.by_id[one.span_id]) for one in trial.patches if one.span_id in view.by_id]
         named = ", ".join(names) if len(names) <= 3 else counted(len(names), "place")
+        if len(names) == 1:
+            named += f" = {_short(trial.patches[0].text)}"
         mode = "" if trial.mode == found.mode else f" ({trial.mode})"
         kept = f", recorded as {trial.run_id}" if trial.run_id else ""
         outcome = trial.outcome.replace("_", " ")
@@ -131,7 +136,7 @@ def _further(found: Diagnosis, good: RunView | None, home: str) -> Iterator[str]
         yield f"look deeper: rlmscope span {found.run_id} {found.culprits[0].span_id}{home}"
     if good is not None:
         yield f"compare: rlmscope diff {found.run_id} {good.run_id}{home}"
-    elif not found.culprits and found.verdict != "right":
+    elif not found.proven and found.verdict != "right":
         yield f"make a twin to compare with: rlmscope replay {found.run_id} --mode live{home}"
 
 

@@ -1,0 +1,241 @@
+"""Diagnosing wrong answers: runs by the real engine, recorded, with faults whose place is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlm_core import Request
+from rlm_core.errors import InputError
+from tests.support.replays import live, recorded, span_of
+from tests.support.trees import Condition, plan, record_pair
+from traces.diagnose import diagnose
+from traces.diagnosis import Diagnosis
+from traces.home import Home
+from traces.reading import list_runs, load_run
+from traces.replay import Replayer
+from traces.trial import Budget, Patch, Target, Trial
+from traces.view import RunView
+
+GOOD = "20260101T000000-0000bbbb"
+COUNT = (
+    "replies = llm_batch([f'item {n}: how many?' for n in range(8)])\n"
+    "total = sum(int(r) for r in replies)\nprint(total)"
+)
+FINAL = "FINAL_VAR('total')"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home of its own."""
+    return Home.resolve(tmp_path / "home")
+
+
+def says(*wrong: int) -> Callable[[Request], str]:
+    """A sub-model that answers 3, but 9 for some items."""
+    return lambda request: "9" if any(f"item {n}:" in request.prompt for n in wrong) else "3"
+
+
+def pair(home: Home, *wrong: int, codes: tuple[str, ...] = (COUNT, FINAL)) -> tuple[RunView, RunView]:
+    """A run with wrong replies for some items, and one without."""
+    return recorded(home, *codes, sub=says(*wrong)), recorded(home, *codes, sub=says(), run_id=GOOD)
+
+
+def spans(view: RunView, *numbers: int) -> set[str]:
+    return {span_of(view, "sub_call", number) for number in numbers}
+
+
+def culprits(found: Diagnosis) -> set[str]:
+    return {culprit.span_id for culprit in found.culprits}
+
+
+@pytest.mark.parametrize("wrong", [(4,), (1, 6), (0, 3, 7)])
+def test_the_calls_that_answered_wrongly_are_named_and_proven(home: Home, wrong: tuple[int, ...]) -> None:
+    bad, good = pair(home, *wrong)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "fixed", True)
+    assert culprits(found) == spans(bad, *wrong)
+    assert {(one.patch, one.origin) for one in found.culprits} == {("3", "good run")}
+    assert found.spent.live_calls == 0 and found.spent.replays == len(found.trials) <= 3 * len(wrong)
+    assert found.target == Target("24", origin="good run")
+    assert "sub-call" in found.words.casefold() and "“24”" in found.words
+
+
+@pytest.mark.parametrize("condition", ["paraphrase", "layers", "children"])
+def test_planted_faults_are_found_exactly_in_trees_of_noise(home: Home, condition: Condition) -> None:
+    tree = plan(3, condition, 2, typed=False, size=48 if condition == "children" else 40)
+    planted = record_pair(home, tree)
+    found = diagnose(
+        home,
+        load_run(home, planted.bad),
+        good=load_run(home, planted.good),
+        budget=Budget(60, 40),
+        replayer=lambda *args, **options: Replayer(*args, handler=tree.handler("live"), **options),
+    )
+    assert culprits(found) == planted.culprits, found.words
+    assert found.proven and found.spent.replays <= 60 and found.spent.live_calls <= 40
+
+
+def test_a_cell_with_other_code_is_the_culprit(home: Home) -> None:
+    wrong = COUNT.replace("for r in replies", "for r in replies[1:]")
+    bad = recorded(home, wrong, FINAL, sub=says())
+    good = recorded(home, COUNT, FINAL, sub=says(), run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.proven) == ("cell", True), found.words
+    assert [(one.span_id, one.patch) for one in found.culprits] == [(span_of(bad, "cell"), COUNT)]
+    assert found.words.startswith("Cell 0 broke the answer")
+
+
+def test_a_typed_answer_is_reached_and_only_asking_the_root_again_decides(home: Home) -> None:
+    bad = recorded(home, COUNT, "FINAL(30)", sub=says(5))
+    good = recorded(home, COUNT, "FINAL(24)", sub=says(), run_id=GOOD)
+    free = diagnose(home, bad, good=good)
+    assert (free.verdict, free.outcome, free.proven) == ("sub_call", "reached_root", False)
+    assert culprits(free) == spans(bad, 5) and free.asked_again == () and free.reached is not None
+    assert "only asking the root again" in free.words
+    asked = diagnose(
+        home, bad, good=good, budget=Budget(9, 2), repeat=2,
+        replayer=lambda *args, **options: Replayer(*args, handler=live(FINAL), **options),
+    )  # fmt: skip
+    assert (asked.outcome, asked.asked_again, asked.proven) == ("reached_root", ("fixed", "fixed"), False)
+    assert asked.spent.live_calls == 2 and "2 of 2 times" in asked.words
+
+
+def test_the_answer_that_it_should_be_needs_no_diagnosis(home: Home) -> None:
+    bad, _ = pair(home, 2)
+    found = diagnose(home, bad, target=Target(" 30. "))
+    assert (found.verdict, found.trials, found.spent.replays) == ("right", (), 0)
+
+
+def test_a_run_that_uses_the_time_is_not_replayable_and_nothing_is_blamed(home: Home) -> None:
+    clock = "import time\nprint(time.time_ns())\n" + COUNT
+    bad, good = pair(home, 2, codes=(clock, FINAL))
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.culprits, found.trials) == ("not_replayable", (), ())
+    assert found.replayability is not None and found.words == found.replayability.words
+
+
+def test_other_plans_are_said_and_no_call_is_blamed(home: Home) -> None:
+    bad = recorded(home, "total = int(llm_query('all at once?'))\nprint(total)", FINAL, sub=lambda _: "30")
+    good = recorded(home, "print(1)", COUNT, FINAL, sub=says(), run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.culprits) == ("plan_diverged", ())
+    assert "a twin" in found.words
+
+
+def test_a_good_run_that_says_the_same_everywhere_leaves_nothing_to_try(home: Home) -> None:
+    bad, good = pair(home)
+    found = diagnose(home, bad, good=good, target=Target("25"))
+    assert (found.verdict, found.trials) == ("undecided", ())
+    assert "answered differently" in found.words
+
+
+def test_a_good_run_without_the_expected_answer_blames_nobody(home: Home) -> None:
+    bad, good = pair(home, 2)
+    found = diagnose(home, bad, good=good, target=Target("25"))
+    assert (found.verdict, found.outcome, found.culprits) == ("undecided", "moved", ())
+    assert "becomes “24”, which is not right" in found.words
+
+
+@pytest.mark.parametrize("replays", [0, 1, 3])
+def test_the_budget_is_kept_and_what_could_not_be_told_is_said(home: Home, replays: int) -> None:
+    bad, good = pair(home, 0, 3, 7)
+    found = diagnose(home, bad, good=good, budget=Budget(replays))
+    assert found.spent.replays == len(found.trials) == replays and not found.proven
+    assert found.stopped is not None and "used up" in found.stopped
+    assert found.verdict == ("sub_call" if replays else "undecided")
+    assert culprits(found) == (spans(bad, 0, 3, 7) if replays else set())
+
+
+def test_a_wish_to_stop_ends_it_with_what_was_found(home: Home) -> None:
+    bad, good = pair(home, 0, 3)
+    seen: list[Trial] = []
+    stages: list[str] = []
+    found = diagnose(
+        home, bad, good=good, tell=seen.append, stage=stages.append, cancelled=lambda: len(seen) > 0
+    )
+    assert found.stopped == "it was cancelled" and not found.proven
+    assert tuple(seen) == found.trials and len(seen) == 1 and len(stages) >= 3
+
+
+def test_changed_prompts_leave_it_open_unless_a_model_may_be_asked(home: Home) -> None:
+    codes = (COUNT + "\nline = llm_query(f'say {replies}')\nprint(line)", "FINAL_VAR('line')")
+
+    def sub(wrong: tuple[int, ...]) -> Callable[[Request], str]:
+        def answer(request: Request) -> str:
+            if request.prompt.startswith("say"):
+                return str(24 + 6 * request.prompt.count("9"))
+            return says(*wrong)(request) + " " * (len(wrong) and request.prompt.count("2"))
+
+        return answer
+
+    bad = recorded(home, *codes, sub=sub((4,)))
+    good = recorded(home, *codes, sub=sub(()), run_id=GOOD)
+    strict = diagnose(home, bad, good=good)
+    assert (strict.verdict, strict.culprits, strict.mode) == ("undecided", (), "strict")
+    assert "calls to a model allowed" in strict.words
+    asked = diagnose(
+        home, bad, good=good, budget=Budget(9, 3),
+        replayer=lambda *args, **options: Replayer(*args, handler=live(sub=sub(())), **options),
+    )  # fmt: skip
+    assert (asked.verdict, asked.mode, asked.proven) == ("sub_call", "recompute", True), asked.words
+    assert culprits(asked) == spans(bad, 4) and asked.spent.live_calls == 1
+
+
+def test_texts_of_a_person_are_tried_and_reduced_to_those_that_matter(home: Home) -> None:
+    bad, _ = pair(home, 4)
+    patches = [Patch(span_of(bad, "sub_call", number), "3") for number in (6, 4, 1)]
+    found = diagnose(home, bad, patches=patches, target=Target("24"))
+    assert (found.verdict, found.proven, culprits(found)) == ("sub_call", True, spans(bad, 4))
+    assert found.culprits[0].origin == "user"
+
+
+def test_the_replay_that_decides_is_kept_as_a_run_when_asked_for(home: Home) -> None:
+    bad, good = pair(home, 4)
+    found = diagnose(home, bad, good=good, record=True)
+    kept = found.trials[-1]
+    assert kept.run_id is not None and kept.outcome == "fixed"
+    run = load_run(home, kept.run_id).summary
+    assert (run.replay_of, run.answer) == (bad.run_id, "24")
+    assert kept.run_id not in [run.run_id for run in list_runs(home)]
+
+
+def test_no_good_run_leaves_suspects_with_their_evidence(home: Home) -> None:
+    kind = COUNT.replace("int(r)", "int(r or 0)")
+    bad = recorded(home, kind, FINAL, sub=lambda request: "" if "item 5" in request.prompt else "3")
+    found = diagnose(home, bad)
+    assert (found.verdict, found.proven, found.culprits) == ("suspects", False, ())
+    assert found.suspects[0]["span_id"] == span_of(bad, "sub_call", 5)
+    assert found.suspects[0]["signals"][0]["words"]
+
+
+def test_without_a_good_run_a_slip_is_corrected_from_the_prompt_and_called_a_guess(home: Home) -> None:
+    codes = (
+        "asked = [f'The shop number {n} took {n * 7 + 120} EUR. How much?' for n in range(12)]\n"
+        "total = sum(int(reply.split()[1]) for reply in llm_batch(asked))\nprint(total)",
+        FINAL,
+    )
+
+    def sub(request: Request) -> str:
+        amount = request.prompt.split(" took ")[1].split()[0]
+        return "EUR 198" if amount == "148" else f"EUR {amount}"
+
+    bad = recorded(home, *codes, sub=sub)
+    right = Target(str(sum(n * 7 + 120 for n in range(12))))
+    found = diagnose(home, bad, target=right)
+    assert (found.verdict, found.outcome) == ("sub_call", "fixed"), found.words
+    assert culprits(found) == spans(bad, 4)
+    assert (found.culprits[0].patch, found.culprits[0].origin) == ("EUR 148", "source")
+    assert any("proposed by a rule" in sentence for sentence in found.assumed)
+    assert any("one run alone" in sentence for sentence in found.warnings)
+    untold = diagnose(home, bad)
+    assert (untold.verdict, untold.outcome, untold.culprits) == ("suspects", "undecided", ())
+    assert "Another answer comes of another text for sub-call 4 of cell 0." in untold.words
+
+
+def test_a_comparison_that_does_not_exist_is_refused(home: Home) -> None:
+    bad, _ = pair(home, 4)
+    with pytest.raises(InputError, match="compared by"):
+        diagnose(home, bad, target=Target("24", "roughly"))
