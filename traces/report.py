@@ -58,7 +58,8 @@ def report(
     parts = [
         *_verdict(facts),
         *_answers(facts),
-        *(culprit_parts(facts, passages or {}) if facts.culprits else suspect_parts(facts)),
+        *(culprit_parts(facts, passages or {}) if facts.culprits else ()),
+        *(() if facts.proven else suspect_parts(facts)),
         *proof_parts(facts),
         *_rests_on(facts),
         *cost_parts(facts),
@@ -74,10 +75,9 @@ def _verdict(facts: Facts) -> Iterator[Part]:
     known = {name: words for name, words in VERDICTS.items()}.get(verdict)  # type: ignore[call-overload]
     words = facts.text("words") or known or f"The verdict is “{verdict}”."
     yield Words(words, strong=True)
-    if facts.diagnosis.get("proven") is True:
-        yield Words(
-            "Proven: replays of the recorded run decided it, and taking any one of them away undoes it."
-        )
+    if facts.proven:
+        each = ", and taking any one of them away undoes it" if len(facts.culprits) > 1 else ""
+        yield Words(f"Proven: replays of the recorded run decided it{each}.")
     else:
         yield Words("Not proven: read what was tried, and what it rests on, before you rely on it.")
 

@@ -8,19 +8,20 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from traces.detail import span_detail
-from traces.report_facts import Facts, named, rows
+from traces.diagnosis_words import name_of
+from traces.report_facts import Facts, rows
 from traces.report_parts import Heading, Part, Sides, Table, Text, Words
 from traces.rows import SpanRow
 
 _MOST: Final = 20  # culprits and suspects that are told in full
 _MOST_PASSAGES: Final = 5
 _ORIGINS: Final = {
-    "good run": "What it should have said is what stands in the same place of the good run.",
-    "sibling": "What it should have said was tried because other calls like it answer so.",
-    "source": "What it should have said was tried because its source says so.",
-    "expected": "What it should have said was tried because the expected answer says so.",
-    "user": "What it should have said is what a person wrote.",
-    "re-ask": "What it should have said is what the model answered when it was asked again.",
+    "good run": "That is what stands in the same place of the good run.",
+    "sibling": "That was tried because other calls like it answer so.",
+    "source": "That was tried because its source says so.",
+    "expected": "That was tried because the expected answer says so.",
+    "user": "That is what a person wrote.",
+    "re-ask": "That is what the model answered when it was asked again.",
 }
 
 
@@ -38,7 +39,8 @@ class Passage:
 def culprit_parts(facts: Facts, passages: Mapping[str, Sequence[Passage]]) -> Iterator[Part]:
     """One section per culprit."""
     count = len(facts.culprits)
-    yield Heading("What broke the answer" if count == 1 else f"What broke the answer: {count:,} together")
+    what = "What broke the answer" if facts.proven else "What may have broken the answer"
+    yield Heading(what if count == 1 else f"{what}: {count:,} together")
     for number, row in enumerate(facts.culprits[:_MOST], 1):
         span = facts.view.by_id.get(row["span_id"])
         yield Heading(
@@ -59,13 +61,14 @@ def _culprit(facts: Facts, span: SpanRow, row: Mapping[str, Any]) -> Iterator[Pa
     if span.kind == "cell":
         yield Sides(
             Text("The code of the cell", detail["code"], "python"),
-            Text("The code it should have had", should_be, "python"),
+            Text("The code it should have had" if facts.proven else "In its place", should_be, "python"),
         )
         yield Text("What it printed", detail["stdout"])
     else:
         said, asked = ("answer", "question") if span.kind == "run" else ("response", "prompt")
+        instead = "It should have said" if facts.proven else "In its place was put"
         none = {} if span.status == "ok" else {"absent": "There was no reply."}
-        yield Sides(Text("It said", detail[said], **none), Text("It should have said", should_be))
+        yield Sides(Text("It said", detail[said], **none), Text(instead, should_be))
     failed = span.attributes.get(sc.ERROR_MESSAGE)
     if isinstance(failed, str):
         yield Text("It failed", failed)
@@ -106,7 +109,7 @@ def _suspect(facts: Facts, row: Mapping[str, Any]) -> tuple[str, str, str, str]:
     span = facts.view.by_id.get(str(row.get("span_id")))
     score = row.get("score")
     return (
-        "not in the record" if span is None else named(span),
+        "not in the record" if span is None else name_of(span),
         str(row.get("span_id")),
         f"{score:.2f}" if isinstance(score, int | float) else "?",
         " ".join(words),

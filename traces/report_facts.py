@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rlm_core import semconv as sc
-from traces.rows import SpanRow
+from traces.diagnosis_words import name_of
 from traces.view import RunView
 
 
@@ -35,6 +34,11 @@ class Facts:
         """What should stand in the place of each culprit: {span_id, kind, text, origin}."""
         return [row for row in self.rows("patches") if isinstance(row.get("span_id"), str)]
 
+    @property
+    def proven(self) -> bool:
+        """Whether replays proved the verdict."""
+        return self.diagnosis.get("proven") is True
+
     def text(self, key: str) -> str | None:
         """A text of the diagnosis."""
         value = self.diagnosis.get(key)
@@ -55,29 +59,14 @@ class Facts:
         return value if isinstance(value, Mapping) else {}
 
     def name(self, span_id: object) -> str:
-        """What a span is called: `llm_query 7 in cell 2`, `cell 2`; its id where the record has no such."""
+        """What a span is called: `sub-call 7 of cell 2`; its id where the record has no such span."""
         span = self.view.by_id.get(span_id) if isinstance(span_id, str) else None
-        return str(span_id) if span is None else named(span)
+        return str(span_id) if span is None else name_of(span)
 
 
 def rows(value: object) -> list[Mapping[str, Any]]:
     """The objects of a list; none where it is no list."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def named(span: SpanRow) -> str:
-    """What a span is called, with the cell that it belongs to and the child run, if it stands in one."""
-    index = "" if span.call_index is None else f" {span.call_index}"
-    name = {"sub_call": f"llm_query{index}", "run": f"rlm_query{index}", "cell": "cell"}.get(
-        span.kind, span.kind
-    )
-    if span.kind == "cell":
-        name += "" if span.cell is None else f" {span.cell}"
-    elif span.cell is not None:
-        name += f" in cell {span.cell}"
-    path = span.attributes.get(sc.RUN_PATH)
-    inside = isinstance(path, str) and path.count(".") > (span.kind == "run")
-    return f"{name} of child run {path}" if inside else name
 
 
 def dollars(value: object) -> str:

@@ -15,7 +15,7 @@ from traces.visible import line
 
 _MOST_TRIALS: Final = 40
 _NAMED: Final = 3  # patched spans that a row of the table names
-_ANSWER_CHARS: Final = 80
+_SHORT: Final = 80  # characters of a text in the table
 #: Settings that stand open, beside those in which two runs differ.
 _TOLD: Final = (
     "root model",
@@ -46,12 +46,22 @@ def proof_parts(facts: Facts) -> Iterator[Part]:
         return
     outcome = facts.text("outcome")
     if facts.culprits and outcome in OUTCOMES:
-        yield Words(f"With all of the replies above replaced at once: {OUTCOMES[outcome]}")
+        yield Words(f"With what is above in its place: {OUTCOMES[outcome]}")
     half = _MOST_TRIALS // 2
     shown = trials if len(trials) <= _MOST_TRIALS else [*trials[:half], *trials[-half:]]
-    head = ("trial", "replaced", "outcome", "answer", "from the record", "not in it", "live calls", "cost")
+    head = (
+        "trial",
+        "replaced",
+        "by",
+        "outcome",
+        "answer",
+        "from the record",
+        "not in it",
+        "live calls",
+        "cost",
+    )
     numbered = {id(trial): number for number, trial in enumerate(trials, 1)}
-    yield Table(head, [_trial(facts, numbered[id(one)], one) for one in shown], right=(0, 4, 5, 6, 7))
+    yield Table(head, [_trial(facts, numbered[id(one)], one) for one in shown], right=(0, 5, 6, 7, 8))
     if len(shown) < len(trials):
         yield Words(f"{len(trials) - len(shown):,} trials in the middle are not listed.")
     seen = [name for name in OUTCOMES if any(trial.get("outcome") == name for trial in trials)]
@@ -72,17 +82,23 @@ def _trial(facts: Facts, number: int, trial: Mapping[str, Any]) -> tuple[str, ..
     more = f" and {len(patched) - _NAMED:,} more" if len(patched) > _NAMED else ""
     stopped = trial.get("stopped")
     outcome = f"{trial.get('outcome')}" + (f" ({stopped})" if isinstance(stopped, str) else "")
-    answer = line(trial.get("answer") if isinstance(trial.get("answer"), str) else "none")
+    texts = [patch.get("text") for patch in rows(trial.get("patches"))]
     return (
         str(number),
         ", ".join(patched[:_NAMED]) + more if patched else "nothing",
+        _short(texts[0], "?") if len(texts) == 1 else "",
         outcome,
-        answer if len(answer) <= _ANSWER_CHARS else answer[: _ANSWER_CHARS - 1] + "…",
+        _short(trial.get("answer"), "none"),
         figure(trial.get("hits")),
         figure(trial.get("misses")),
         figure(trial.get("live_calls")),
         dollars(trial.get("cost_usd")),
     )
+
+
+def _short(text: object, absent: str) -> str:
+    shown = line(text) if isinstance(text, str) else absent
+    return shown if len(shown) <= _SHORT else shown[: _SHORT - 1] + "…"
 
 
 def cost_parts(facts: Facts) -> Iterator[Part]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from rlm_core.models import is_demo
 from traces.check_log import PastCheck, trend
+from traces.diagnosis_words import name_of
 from traces.regression import CHECK_MODES
-from traces.report_facts import named
 from ui.figures import counted, money
 from ui.models_config import DEMO_WORDS
 from ui.visible import fit, line
@@ -80,7 +80,7 @@ def names_of(home: Home, run_id: str | None, span_ids: Sequence[str]) -> list[st
         spans = load_run(home, run_id).by_id if run_id is not None else {}
     except RLMScopeError:
         spans = {}
-    return [f"{line(named(spans[one]))} [{one[:8]}]" if one in spans else line(one) for one in span_ids]
+    return [f"{line(name_of(spans[one]))} [{one[:8]}]" if one in spans else line(one) for one in span_ids]
 
 
 def closing(done: Check, chosen: RegressionSet) -> Iterator[str]:

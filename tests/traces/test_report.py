@@ -117,7 +117,7 @@ def test_both_forms_hold_what_a_reader_needs(home: Home) -> None:
         "warning plain",
         "finding plain",
         "Proven",
-        "llm_query 0 in cell 0",
+        "sub-call 0 of cell 0",
         "cell 0",
         "fixed",
         "$0.25",
