@@ -43,7 +43,7 @@ def compare_detail(pair: Pair, row: Row, ways: tuple[str, str | None, str | None
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         with st.container(width="stretch"):
             plain.text(_figures(sides, row))
-        one_text = st.toggle("One below the other", key="compare-one-text")
+        one_text = st.toggle("As one text", key="compare-one-text")
         whole = st.toggle("Equal lines too", key="compare-whole")
     details = pair.once("texts", key_of(row), lambda: _texts(pair, sides))
     if any(details[0].missing + details[1].missing):
