@@ -14,7 +14,7 @@ from ui.figures import counted
 from ui.web import plain
 from ui.web.diagnose_jobs import BUDGET, Job
 from ui.web.diagnose_words import budget_words
-from ui.web.good_runs import Against, Good, good_title
+from ui.web.good_runs import Against, Good, Offer, good_title
 from ui.web.notices import note
 from ui.web.places import Link
 from ui.web.run_record import Record
@@ -32,12 +32,12 @@ def compare_link(run_id: str, good: str) -> Link:
     return "pages/compare.py", {"a": run_id, "b": good}
 
 
-def forms(record: Record, goods: Sequence[Good], against: Against | None, target: Job, begin: Begin) -> None:
+def forms(record: Record, offer: Offer, against: Against | None, target: Job, begin: Begin) -> None:
     """Draw the three offers. `target` holds what answer is wanted; `begin` starts a job."""
     good = None if against is None else against.good
     one, two, three = st.columns(3, gap="medium")
     with one, st.container(border=True, key="way-compare"):
-        _compare(record, goods, against, begin)
+        _compare(record, offer, against, begin)
     with two, st.container(border=True, key="way-test"):
         st.markdown("##### 2 · Test this sub-answer")
         st.caption("One replay with another text, mostly in a second. Free, unless a model is to be asked.")
@@ -48,13 +48,15 @@ def forms(record: Record, goods: Sequence[Good], against: Against | None, target
         _search(good, target, begin)
 
 
-def _compare(record: Record, goods: Sequence[Good], against: Against | None, begin: Begin) -> None:
+def _compare(record: Record, offer: Offer, against: Against | None, begin: Begin) -> None:
     st.markdown("##### 1 · Compare with a good run or twin")
     st.caption("Free: no model is asked and nothing is run again.")
-    if goods:
-        _choose(goods, against)
+    if offer.goods:
+        _choose(offer.goods, against)
     else:
         note("No other run asks the same question of the same documents yet")
+    if offer.left_out:
+        st.caption(f"{offer.left_out:,} more ask the same; the Runs page can compare any two.")
     if against is not None:
         _about(against.good)
         if against.difference is not None:

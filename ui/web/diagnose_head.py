@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import streamlit as st
 
-from traces.diagnosis_log import diagnoses
 from traces.diagnosis_state import State
 from traces.home import Home
 from ui.visible import line
 from ui.web import plain
+from ui.web.diagnose_history import kept_diagnoses
 from ui.web.diagnose_words import REPLAYABLE, badge
 from ui.web.expected_field import expected_field
 from ui.web.run_record import Record
@@ -41,7 +41,7 @@ def head(record: Record) -> None:
 
 def replayable(home: Home, run_id: str) -> None:
     """What the last diagnosis of a run said about playing it again, as a badge with its words."""
-    found = _replayability(diagnoses(home, run_id))
+    found = _replayability(kept_diagnoses(home, run_id))
     if found is None:
         st.badge("not replayed yet", color="gray")
         return

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 import streamlit as st
 
-from traces.diagnosis_log import diagnoses
+from rlm_core.errors import RLMScopeError
+from traces.diagnosis_log import folder, read_diagnosis
 from traces.diagnosis_state import State
 from traces.home import Home
+from traces.locks import is_held
 from ui.figures import duration
 from ui.web.diagnose_words import OUTCOME, STATUS, VERDICT, badge, spent_words
 from ui.web.listing import moment
@@ -18,6 +22,7 @@ from ui.web.rows_view import Cell, Column, Item, rows_view
 from ui.web.run_record import Record
 
 DIAGNOSIS: Final = "diagnosis"  # in the address
+_KEPT: Final = 500  # logs whose content is kept in memory
 _MOST: Final = 50
 _COLUMNS: Final = (
     Column("Started", 130),
@@ -30,10 +35,30 @@ _COLUMNS: Final = (
 )
 
 
+def kept_diagnoses(home: Home, run_id: str) -> list[State]:
+    """The diagnoses of a run, newest first; each log is read anew only when it has grown."""
+    found = []
+    for path in sorted(folder(home).glob("*.jsonl"), key=lambda one: one.name, reverse=True):
+        with suppress(OSError):
+            now = path.stat()
+            alive = is_held(path.with_suffix(".lock"))
+            state = _state(home, path.stem, now.st_size, now.st_mtime_ns, alive)
+            if state is not None and state.run_id == run_id:
+                found.append(state)
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _state(home: Home, diagnosis_id: str, _size: int, _mtime_ns: int, _alive: bool) -> State | None:
+    with suppress(RLMScopeError):
+        return read_diagnosis(home, diagnosis_id)
+    return None
+
+
 def earlier(home: Home, record: Record) -> None:
     """Draw what was done before about a run; nothing when nothing was."""
     shown = st.query_params.get(DIAGNOSIS)
-    listed = [state for state in diagnoses(home, record.view.run_id) if state.diagnosis_id != shown]
+    listed = [state for state in kept_diagnoses(home, record.view.run_id) if state.diagnosis_id != shown]
     if not listed:
         return
     st.markdown("##### Earlier diagnoses of this run")

@@ -98,7 +98,7 @@ def _diagnosed(
     found = diagnose(
         now.home, now.view, good=good, target=target, budget=job.budget, replayer=now.replayer,
         tell=log.trial, stage=log.stage, cancelled=log.cancelled, mode=job.mode,
-        diagnosis_id=log.diagnosis_id,
+        diagnosis_id=log.diagnosis_id, record=True,
     )  # fmt: skip
     log.end(found)
 

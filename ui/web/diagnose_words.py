@@ -45,7 +45,7 @@ REPLAYABLE: Final[dict[str, tuple[str, Colour]]] = {
 ORIGIN: Final = {
     "good run": "as the good run has it",
     "sibling": "a value seen among its siblings",
-    "source": "a value of the text it was given",
+    "source": "a value of its prompt",
     "expected": "the value of the expected answer",
     "user": "as a person wrote it",
     "re-ask": "as the model said when asked again",

@@ -44,6 +44,7 @@ def diagnosis_view(record: Record, state: State, test: Callable[[str], None]) ->
         _ended(state, found)
         _facts(state, found)
         lineage_view.strip(record, state)
+        _proof(state)
         diagnosis_report.downloads(record.home, state)
     _culprits(record, found, test)
     _suspects(record, found)
@@ -97,6 +98,14 @@ def _facts(state: State, found: Mapping[str, Any]) -> None:
         fact("Took", spent_words(found.get("replays"), found.get("live_calls"), found.get("cost_usd")))
         fact("Allowed", budget_words(state.budget))
         fact("Time", duration(state.seconds))
+
+
+def _proof(state: State) -> None:
+    """The way to the replay that decided it, where it was kept as a run."""
+    kept = [trial["run_id"] for trial in state.trials if isinstance(trial.get("run_id"), str)]
+    if kept:
+        page, query = run_link(kept[-1])
+        st.page_link(page, label=":blue[Open the replay that decided it]", query_params=query)
 
 
 def _culprits(record: Record, found: Mapping[str, Any], test: Callable[[str], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,12 +13,13 @@ from traces.home import Home
 from traces.opinions import Opinions, opinions
 from traces.questions import asked
 from traces.reading import RunSummary, RunView, list_runs, load_run
-from traces.replay_runs import replay_facts
+from traces.replay_facts import replay_facts
 from traces.same_answer import same_answer
 from ui.visible import fit, line
 from ui.web.run_record import Record
 
-_MOST: Final = 40  # runs of one question that are looked into, the newest; a page must not read thousands
+_MOST: Final = 40  # runs of one question that are looked into, the newest; a page must not read thousands,
+_MOST_SPANS: Final = 40_000  # nor longer than a second or two
 _ANSWER_COLUMNS: Final = 60
 _COMPARED_SPANS: Final = 12_000  # of both runs together; the Compare page takes the time for more
 _TEXTS: Final = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}  # payload of each kind of span
@@ -46,18 +47,39 @@ class Good:
         return self.same_cells and not self.same_answer and self.right is not False
 
 
-def good_runs(home: Home, record: Record, expected: str | None, how: str) -> list[Good]:
-    """The runs that ask what a run asks and have another id, the most useful first. Raises RLMScopeError."""
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The runs that can be compared with, the most useful first, and how many more were not looked into."""
+
+    goods: tuple[Good, ...]
+    left_out: int
+
+
+def good_runs(home: Home, record: Record, expected: str | None, how: str, asked_for: str | None) -> Offer:
+    """The runs that ask what a run asks. `asked_for` is looked into in any case. Raises RLMScopeError."""
     said = opinions(home)
-    listed = [run for run in list_runs(home, replays=True) if _fits(run, record.view.summary)][:_MOST]
+    fitting = [run for run in list_runs(home, replays=True) if _fits(run, record.view.summary)]
+    listed = _few(fitting, asked_for)
     # what is read of a run that has ended does not change: only another list or another word does
     words = tuple((said.of(run.run_id) or None) for run in listed)
     ids = tuple(run.run_id for run in listed)
 
-    def make(view: RunView) -> list[Good]:
+    def make(view: RunView) -> tuple[Good, ...]:
         return _weighed(home, view, listed, said, expected, how)
 
-    return record.once(make, "good-runs", (ids, words, expected, how))
+    goods = record.once(make, "good-runs", (ids, words, expected, how))
+    return Offer(goods, len(fitting) - len(listed))
+
+
+def _few(runs: Sequence[RunSummary], asked_for: str | None) -> list[RunSummary]:
+    few: list[RunSummary] = []
+    spans = 0
+    for run in sorted(runs, key=lambda run: run.run_id != asked_for):
+        spans += run.spans
+        if few and (len(few) == _MOST or spans > _MOST_SPANS):
+            break
+        few.append(run)
+    return few
 
 
 def _fits(run: RunSummary, bad: RunSummary) -> bool:
@@ -72,7 +94,7 @@ def _fits(run: RunSummary, bad: RunSummary) -> bool:
 
 def _weighed(
     home: Home, view: RunView, runs: Iterable[RunSummary], said: Opinions, expected: str | None, how: str
-) -> list[Good]:
+) -> tuple[Good, ...]:
     own = codes(view)
     found = []
     for run in runs:
@@ -84,7 +106,8 @@ def _weighed(
             continue
         same = same_answer(run.answer, view.summary.answer) is True
         found.append(Good(run, codes(other) == own, same, _right(run, said, expected, how)))
-    return sorted(found, key=lambda one: (not one.usable, one.right is not True, one.same_answer))
+    order = sorted(found, key=lambda one: (not one.usable, one.right is not True, one.same_answer))
+    return tuple(order)
 
 
 def _patched(view: RunView) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
+from traces.proposals import proposals
 from traces.reading import RunView, SpanRow
 from traces.tree import outcome
 from traces.trial import Mode
@@ -14,6 +15,7 @@ from ui.visible import block, fit, line
 from ui.web import plain
 from ui.web.culprit_view import detail_of, said_by
 from ui.web.diagnose_jobs import Job
+from ui.web.diagnose_words import ORIGIN
 from ui.web.findings_view import place
 from ui.web.good_runs import Against
 from ui.web.notices import note, problem
@@ -50,6 +52,8 @@ def span_text_form(record: Record, against: Against | None, target: Job) -> Job 
     old = detail.get("code") if code else said_by(detail, span)[0]
     better = {} if against is None else against.replies
     text = _field(record, span, old, better.get(span.span_id))
+    if not code:
+        _proposed(record, span, target)
     mode, calls, repeat = _mode()
     if not st.button("Test this answer" if not code else "Test this code", key="test-start"):
         return None
@@ -123,7 +127,7 @@ def _field(record: Record, span: SpanRow, old: object, better: str | None) -> st
         text = ""
     if span.kind != "cell" and old is None:
         st.caption("It gave no reply.")
-    key = f"test-text-{record.view.run_id}-{span.span_id}"
+    key = _key(record, span)
     label = "Code that should have run" if span.kind == "cell" else "It should have said"
     typed = st.text_area(label, text, key=key, height=160)
     if better is not None and better == block(better) and len(better) <= _LONGEST:
@@ -132,6 +136,36 @@ def _field(record: Record, span: SpanRow, old: object, better: str | None) -> st
             args=(key, better),
         )  # fmt: skip
     return typed
+
+
+def _key(record: Record, span: SpanRow) -> str:
+    return f"test-text-{record.view.run_id}-{span.span_id}"
+
+
+def _proposed(record: Record, span: SpanRow, target: Job) -> None:
+    """Texts that rules propose for a reply, to be put into the field; nothing where no rule fits."""
+    try:
+        listed = record.once(
+            lambda view: proposals(view, span.span_id, target.target), "test-proposals",
+            (span.span_id, target.target),
+        )  # fmt: skip
+    except RLMScopeError as error:
+        problem(error)
+        return
+    offered = {one.text: one for one in listed if one.text == block(one.text) and len(one.text) <= _LONGEST}
+    if not offered:
+        return
+    key = f"test-proposed-{span.span_id}"
+    st.selectbox(
+        "Texts to try, by rule", list(offered), index=None, key=key, placeholder="none chosen",
+        format_func=lambda text: f"{fit(line(text), _PREVIEW_COLUMNS)} · {ORIGIN[offered[text].origin]}",
+        on_change=_take_chosen, args=(_key(record, span), key),
+    )  # fmt: skip
+
+
+def _take_chosen(field: str, choice: str) -> None:
+    if (text := st.session_state[choice]) is not None:
+        st.session_state[field] = text
 
 
 def _take(key: str, text: str) -> None:

@@ -222,6 +222,19 @@ def test_a_reply_of_the_good_run_is_at_hand_and_the_root_can_be_asked_again(
     assert (job.mode, job.repeat, job.live_calls, job.good) == ("reask", 2, 100, GOOD)
 
 
+def test_texts_that_rules_propose_can_be_taken(examples: Home, jobs: list[Job]) -> None:
+    page = diagnose_page(span=REFUSED, good="none")
+    box = page.selectbox(key=f"test-proposed-{REFUSED}")
+    assert box.options[0].endswith(
+        (" · a value seen among its siblings", " · a value of the text it was given")
+    )
+    box.select_index(0).run()
+    taken = page.text_area(key=f"test-text-{BAD}-{REFUSED}").value
+    assert taken == box.options[0].split(" · ")[0]
+    press(page, "Test this answer")
+    assert jobs[0].patches == ((REFUSED, taken),)
+
+
 def test_a_span_that_cannot_be_replaced_is_said(examples: Home) -> None:
     top = load_run(examples, BAD).spans[0].span_id
     assert "is no sub-call, child run or cell of this run" in problems(diagnose_page(span=top))[0]

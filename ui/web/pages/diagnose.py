@@ -76,13 +76,13 @@ def _diagnose(home: Home, record: Record) -> None:
     if shown(record, _test):
         st.markdown("##### What else can be tried")
     target_of = Job("diagnose", record.view.run_id, expected=stands.expected, how=stands.how)
-    goods = good_runs(home, record, stands.expected, stands.how)
-    good = _good(record, goods)
-    forms(record, goods, None if good is None else against(record, good), target_of, partial(begin, home))
+    offer = good_runs(home, record, stands.expected, stands.how, st.query_params.get(GOOD))
+    good = _good(offer.goods)
+    forms(record, offer, None if good is None else against(record, good), target_of, partial(begin, home))
     earlier(home, record)
 
 
-def _good(record: Record, goods: Sequence[Good]) -> Good | None:
+def _good(goods: Sequence[Good]) -> Good | None:
     """The good run of the address; without one the best that is there, if it can be one."""
     asked = st.query_params.get(GOOD)
     if asked is None:
