@@ -63,8 +63,10 @@ class Patches:
     calls: Mapping[Key, Reply] = field(default_factory=dict)
     cells: Mapping[tuple[Path, int], str] = field(default_factory=dict)
 
-    def inside(self, path: Path) -> bool:
-        """Whether one of them lies in a child run or below it."""
+    def inside(self, path: Path | None) -> bool:
+        """Whether one of them lies in a child run or below it; None is no child run."""
+        if path is None:
+            return False
         paths = [key[0] for key in self.calls] + [path for path, _ in self.cells]
         return any(one == path or one.startswith(f"{path}.") for one in paths)
 
@@ -158,10 +160,11 @@ class Playing:
             if self.deck.program.ends.get(path) == "timeout":
                 raise TimeoutError
             self._stop("the recorded run ended in the middle of this cell")
+        calls = self.deck.by_cell.get((path, recorded.number), ())
+        if any(call.key in self.patches.calls or self.patches.inside(call.child_path) for call in calls):
+            self._stop(f"cell {number}, in which a reply is replaced, was interrupted and is not run again")
         self.not_again.append(recorded)
-        self._skipped.update(
-            (path, call.key[2]) for call in self.deck.by_cell.get((path, recorded.number), ())
-        )
+        self._skipped.update((path, call.key[2]) for call in calls)
         self.shown.append((path, number, recorded.shown or ""))
         return self.texts(recorded.shown or "") or ""
 

@@ -44,6 +44,10 @@ def replayability(replayer: Replayer, first: Played, other: Played | None) -> Re
     if unlike:
         one = _with_cause(unlike[0], program, _CAUSES)
         cause = f"; its code depends on {one.cause}" if one.cause else ""
+        if first[0].not_again and not cause:
+            cause = (
+                "; cells that were killed or interrupted are not run again, so what they had set is missing"
+            )
         return Replayability("not_replayable", f"Not replayable: {_words(one)}{cause}.", one, said)
     unlike = () if other is None else replayer.unlike(other)
     if unlike:
