@@ -73,6 +73,8 @@ class Program:
     def _turn(self, request: Request) -> str:
         turn = sum(message.role == "assistant" for message in request.messages)
         cells = self.children.get(parse_question(request.messages).split()[0], self.cells)
+        if turn >= len(cells) and self.forced == TYPED:
+            return last_output(request.messages[:-1]).strip().splitlines()[-1]
         if turn >= len(cells):
             return self.forced or "I do not know."
         if cells[turn] == TYPED:
@@ -183,6 +185,15 @@ PROGRAMS: Final[dict[str, Program]] = {
         outcome="reached_root",
         children={"Part": ('print(llm_query("How many?", documents[0]))', TYPED)},
     ),
+    "a child run that types, its root asked again": Program(
+        (_PARTS, END),
+        mode="reask",
+        children={"Part": ('print(llm_query("How many?", documents[0]))', TYPED)},
+    ),
+    "a child run too deep": Program(
+        (f"{COUNT}\nprint(rlm_query('Deep'))", END),
+        children={"Deep": ('FINAL(rlm_query("Deeper") or 0)',)},
+    ),
     "child runs of a child run": Program(
         ('total = rlm_query("Whole")', END),
         limits=Limits(max_depth=2),
@@ -201,6 +212,17 @@ PROGRAMS: Final[dict[str, Program]] = {
     "a cell out of time": Program((ASK, "while True: pass", f"{SUM}\n{END}"), limits=_QUICK),
     "a cell out of time after its calls": Program(
         (f"{ASK}\nprint(replies)\nwhile True: pass", f"{ASK}\n{SUM}\n{END}"), limits=_QUICK, occurrence=1
+    ),
+    "variables of a cell out of time": Program(
+        (f"{ASK}\nwhile True: pass", f"{SUM}\n{END}"), None, limits=_QUICK, status="not_replayable"
+    ),
+    "a reply in a cell out of time": Program(
+        (f"{ASK}\nprint(replies)\nwhile True: pass", f"{ASK}\n{SUM}\n{END}"), limits=_QUICK,
+        outcome="undecided",
+    ),
+    "code that ran out of time": Program(
+        (f"{ASK}\nwhile True: pass", f"{ASK}\n{SUM}\n{END}"), ("while True", ASK), limits=_QUICK,
+        outcome="reached_root",
     ),
     "a worker that died": Program(
         (ASK, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", f"{SUM}\n{END}")
@@ -252,6 +274,38 @@ PROGRAMS: Final[dict[str, Program]] = {
     "the order of a set": Program(
         ("FINAL(' '.join({document.name * 3 for document in documents} | set('abcdefgh')))",),
         None, status="seed_dependent",
+    ),
+    "threads as they come": Program(
+        (
+            "from concurrent.futures import ThreadPoolExecutor, as_completed\n"
+            "with ThreadPoolExecutor(3) as pool:\n"
+            '    asked = [pool.submit(llm_query, "How many?", text) for text in documents]\n'
+            f"    replies = [one.result() for one in as_completed(asked)]\n{SUM}", END,
+        )
+    ),
+    "an event loop": Program(
+        (
+            "import asyncio\nasync def every():\n"
+            '    calls = [asyncio.to_thread(llm_query, "How many?", text) for text in documents]\n'
+            f"    return await asyncio.gather(*calls)\nreplies = asyncio.run(every())\n{SUM}", END,
+        )
+    ),
+    "equal prompts in two cells": Program((ASK, f"{ASK}\n{SUM}", END), occurrence=1),
+    "a question back": Program(
+        (
+            'total = 0\nfor text in documents:\n    reply = llm_query("How many?", text)\n'
+            "    if int(reply) > 20:\n"
+            '        reply = llm_query(f"You said {reply}: sure?", text)\n    total += int(reply)', END,
+        ),
+        sub=lambda request: "50" if "sure" in request.prompt else read(request, 50),
+    ),
+    "files of its own": Program((f"open('note', 'w').write('x')\nprint(open('note').read())\n{COUNT}", END)),
+    "code that is none": Program(("def broken(:", COUNT, END)),
+    "random bytes of the system": Program(
+        ("import uuid\nFINAL(str(uuid.uuid4()))",), None, status="not_replayable"
+    ),
+    "a forced answer, the root asked again": Program(
+        (COUNT,), mode="reask", limits=Limits(max_iterations=1), forced=TYPED
     ),
     "numbers drawn at random": Program(
         ("import random\nFINAL(random.random())",), None, status="seed_dependent"
