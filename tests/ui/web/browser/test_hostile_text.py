@@ -151,6 +151,7 @@ def test_every_page_while_a_hostile_run_goes_on_and_after_it(
     walk_compare(page, visit, home)
     walk_run(page, visit, list_runs(home)[0].run_id)
     walk_steps(page, visit, list_runs(home)[0].run_id)
+    walk_diagnose(page, visit, list_runs(home)[0].run_id)
 
 
 def walk_asking(page: Page, visit: ui.Visit, documents: Path, gate: threading.Event) -> None:
@@ -211,6 +212,12 @@ def walk_compare(page: Page, visit: ui.Visit, home: Home) -> None:
     page.get_by_text("One below the other").click()
     expect(page.get_by_role("table", name="The answers side by side")).to_be_hidden()
     nothing_got_in(page, "answer")
+    page.goto(f"{visit.url}/compare?a={one}&b={other}&all=1")
+    expect(page.get_by_role("treeitem").first).to_be_visible()
+    for _ in range(5):
+        page.get_by_role("button", name="Next difference").click()
+        ui.settle(page)
+        nothing_got_in(page)
 
 
 # Every kind of tab once; the spans that hold most.
@@ -291,6 +298,20 @@ def walk_steps(page: Page, visit: ui.Visit, run_id: str) -> None:
     page.get_by_text("All 3 steps").click()
     page.get_by_role("table", name="Steps of the run").wait_for()
     nothing_got_in(page)
+
+
+def walk_diagnose(page: Page, visit: ui.Visit, run_id: str) -> None:
+    """The Diagnose page: the offers, a search that ends with suspects, a reply that is tested."""
+    page.goto(f"{visit.url}/diagnose?run={run_id}")
+    expect(page.get_by_role("button", name="Find minimal cause")).to_be_visible()
+    nothing_got_in(page, "question", "answer")
+    page.get_by_role("button", name="Find minimal cause").click()
+    expect(page.get_by_role("heading", name="How it was found out")).to_be_visible()
+    nothing_got_in(page, "question", "answer")
+    page.get_by_label("It should have said").fill(hostile("typed"))
+    page.get_by_role("button", name="Test this answer").click()
+    expect(page.get_by_text("Answer now")).to_be_visible()
+    nothing_got_in(page, "question", "answer")
 
 
 def test_settings(page: Page, visit: ui.Visit, home: Home) -> None:
