@@ -17,15 +17,16 @@ from traces.view import RunView
 
 _QUOTED: Final = 120  # characters of an answer
 _NAMED: Final = 3  # spans in a sentence
-#: Origin of a patch -> the text in a place, as the end of "with ...".
+#: Origin of a patch -> the text in a place, as the end of "with ..."; {} is what is replaced.
 _TEXTS: Final[dict[Origin, str]] = {
-    "good run": "what the good run has there",
-    "sibling": "a value that its siblings gave",
+    "good run": "the good run's {}",
+    "sibling": "a {} that its siblings gave",
     "source": "a value that stands in its prompt",
     "expected": "the value of the expected answer",
-    "user": "the given text",
-    "re-ask": "the reply of another try",
+    "user": "the given {}",
+    "re-ask": "the {} of another try",
 }
+_REPLACED: Final = {"sub_call": "reply", "run": "answer", "cell": "code"}
 
 
 def quoted(text: str | None) -> str:
@@ -57,7 +58,7 @@ def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Ta
     members = found.members
     names = names_of(view, (one.span_id for one in members))
     names = names[:1].upper() + names[1:]
-    texts = " or ".join(sorted({_TEXTS[one.culprit.origin] for one in members}))
+    texts = " or ".join(sorted({_text_of(one) for one in members}))
     place = "in its place" if len(members) == 1 else "in their places"
     if trial.outcome == "fixed":
         together = "" if len(members) == 1 else " together"
@@ -87,7 +88,7 @@ def asked_again_words(outcomes: Sequence[Outcome], answers: Sequence[str | None]
 def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool) -> str:
     """Why the candidates, all together, did not make the answer right: pairs of their number and trial."""
     count, trial = trials[0]
-    texts = "what the good run has there" if good else "the proposed texts"
+    texts = "the good run's texts" if good else "the given texts"
     places = "in its place" if count == 1 else f"in the places of all {count:,} candidates"
     if trial.outcome == "undecided":
         why = trial.stopped or "the record does not hold what would be asked then"
@@ -135,6 +136,10 @@ def assumed_words(trial: Trial, found: Found[Candidate], view: RunView) -> tuple
             "proposed by a rule."
         )
     return tuple(dict.fromkeys(said))
+
+
+def _text_of(one: Candidate) -> str:
+    return _TEXTS[one.culprit.origin].format(_REPLACED[one.culprit.kind])
 
 
 def _instead(trial: Trial) -> str:

@@ -1,0 +1,123 @@
+"""`rlmscope diagnose`: verdict and proof as text and JSON, a model asked through HTTP, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.loopback import Loopback, Messages
+from tests.support.loopback import Script as Server
+from tests.support.replays import recorded, span_of
+from traces.diagnosis_log import diagnoses
+from traces.home import Home
+from traces.opinions import judge
+from traces.reading import list_runs
+from ui.web.samples import install_examples
+
+Call = Callable[..., Any]
+BAD, GOOD = "20260101T000000-0000aaaa", "20260101T000000-0000bbbb"
+EXAMPLE, ITS_TWIN = "20260105T091500-0000e002", "20260105T090000-0000e001"
+COUNT = (
+    "replies = llm_batch([f'item {n}: how many?' for n in range(8)])\n"
+    "total = sum(int(r) for r in replies)\nprint(total)"
+)
+
+
+def two_runs(home: Home, *, typed: bool = False) -> str:
+    """A run in which item 4 was counted wrongly and one in which it was not; the id of the wrong call."""
+    last = ("FINAL(30)", "FINAL(24)") if typed else ("FINAL_VAR('total')",) * 2
+    bad = recorded(home, COUNT, last[0], sub=lambda request: "9" if "item 4" in request.prompt else "3")
+    recorded(home, COUNT, last[1], sub=lambda _: "3", run_id=GOOD)
+    return span_of(bad, "sub_call", 4)
+
+
+def test_the_call_that_broke_the_example_is_found_without_asking_any_model(call: Call, home: Home) -> None:
+    install_examples(home)
+    said = call("diagnose", EXAMPLE, "--good", ITS_TWIN, "--json").json
+    assert (said["verdict"], said["outcome"], said["proven"], said["live_calls"]) == (
+        "sub_call", "fixed", True, 0,
+    )  # fmt: skip
+    assert len(said["culprits"]) == 1 and said["culprits"][0] in said["candidates"]
+    assert said["patches"][0]["text"] == "billing" and said["expected"] == "22"
+    assert said["suspects"] and said["findings"] and said["replays"] == len(said["trials"])
+    kept = said["trials"][-1]["run_id"]
+    assert [run.run_id for run in list_runs(home, replays=True) if run.replay_of == EXAMPLE] == [kept]
+    (state,) = diagnoses(home, EXAMPLE)
+    assert state.status == "done" and state.diagnosis is not None
+    assert state.diagnosis["culprits"] == said["culprits"]
+
+
+def test_the_text_says_verdict_culprit_proof_and_cost(call: Call, home: Home) -> None:
+    culprit = two_runs(home)
+    done = call("diagnose", BAD, "--good", GOOD)
+    assert done.code == 0 and done.out.startswith("Sub-call 4 of cell 0 broke the answer: ")
+    for part in (
+        "\nProven by replays.\n",
+        f"\nsub-call 4 of cell 0 · {culprit}\n",
+        "was asked: item 4: how many?\n  said: 9\n  should have said (good run): 3\n",
+        "\ncost of finding out: 2 of 200 replays, 0 of 0 calls to a model, $0\n",
+    ):
+        assert part in done.out, part
+
+
+def test_the_expected_answer_that_a_person_keeps_is_the_target(call: Call, home: Home) -> None:
+    two_runs(home)
+    judge(home, BAD, verdict="wrong", expected="24", how="number")
+    said = call("diagnose", BAD, "--json").json
+    assert (said["expected"], said["expected_from"], said["match"]) == ("24", "expected", "number")
+    said = call("diagnose", BAD, "--expected", "30", "--json").json
+    assert (said["verdict"], said["replays"]) == ("right", 0)
+
+
+def test_a_root_that_typed_its_answer_is_asked_again_when_calls_are_allowed(call: Call, home: Home) -> None:
+    def root(messages: Messages) -> str:
+        assert "24" in str(messages[-1]["content"])
+        return "```repl\nFINAL(total)\n```"
+
+    culprit = two_runs(home, typed=True)
+    with Loopback(Server(root=root, sub=lambda _: "3")) as server:
+        env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-none"}
+        said = call("diagnose", BAD, "--good", GOOD, "--max-calls", "1", "--json", env=env).json
+    assert (said["culprits"], said["outcome"], said["proven"]) == ([culprit], "reached_root", False)
+    assert (said["asked_again"], said["live_calls"], said["mode"]) == (["fixed"], 1, "recompute")
+
+
+@pytest.mark.parametrize("ending", [".html", ".md"])
+def test_a_report_is_written(call: Call, home: Home, tmp_path: Path, ending: str) -> None:
+    two_runs(home)
+    path = tmp_path / f"report{ending}"
+    said = json.loads(call("diagnose", BAD, "--good", GOOD, "--report", str(path), "--json").out)
+    assert said["report"] == str(path) and "item 4: how many?" in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--good", BAD), "names the run itself"),
+        (("--good", "nothing"), "There is no run"),
+        (("--max-cost", "1"), "--max-cost is for calls to a model: give --max-calls too"),
+        (("--sub", "openai/x"), "--sub is for calls to a model: give --max-calls too"),
+        (("--match", "roughly"), "answers are compared by"),
+        (("--report", "report.pdf"), "report.pdf"),
+        (("--max-replays", "-1"), "--max-replays"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_played(
+    call: Call, home: Home, options: tuple[str, ...], words: str
+) -> None:
+    two_runs(home)
+    done = call("diagnose", BAD, *options)
+    assert done.code == 2 and words in done.error and done.out == ""
+    assert diagnoses(home) == []
+
+
+def test_text_of_models_cannot_drive_the_terminal(call: Call, home: Home) -> None:
+    hostile = COUNT.replace("int(r)", "len(r)")
+    recorded(home, hostile, "FINAL_VAR('replies')", sub=lambda request: f"\x1b[2J{request.prompt}\r")
+    recorded(home, hostile, "FINAL_VAR('replies')", sub=lambda _: "\x1b]0;x\x07", run_id=GOOD)
+    done = call("diagnose", BAD, "--good", GOOD)
+    assert done.code == 0 and "\x1b" not in done.out + done.err and "\x07" not in done.out
