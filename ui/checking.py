@@ -47,6 +47,11 @@ class Checker:
     check: Check = field(default_factory=Check)
 
     def __post_init__(self) -> None:
+        self.models: dict[str, str | None] = self._chosen()
+        self._check_money()
+
+    def _chosen(self) -> dict[str, str | None]:
+        """Who is asked, by role; None: the model of each run."""
         from rlm_core.models import check_usable, default_models
         from ui.web.settings import load_settings
 
@@ -61,7 +66,21 @@ class Checker:
         for role, model in chosen.items():
             if model is not None:
                 check_usable(model, f"--{role}" if getattr(self.order, role) else f"the {role} model")
-        self.models: dict[str, str | None] = chosen
+        return chosen
+
+    def _check_money(self) -> None:
+        """Refuse a cost limit that cannot hold."""
+        from traces.prices import price_table
+
+        if self.order.max_cost is None:
+            return
+        prices = price_table(self.home)
+        for model in filter(None, self.models.values()):
+            if prices.upper_bound_usd(model, 1, 1) is None:
+                raise InputError(
+                    f"the cost limit cannot hold: the price of {model} is unknown; limit the calls "
+                    "(--max-calls) instead, or set its price with `rlmscope prices set`"
+                )
 
     def results(self, members: tuple[Member, ...], past: list[PastCheck]) -> Iterator[Result]:
         """Check the members one after another; each result is kept in `check` too."""
