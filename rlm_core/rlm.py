@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -39,6 +40,7 @@ from rlm_core.run_state import RunState
 from rlm_core.sandbox import checked_level, default_minimum, require
 from rlm_core.telemetry import Attribute, Recorder, as_json
 
+_LOOK_SECONDS: Final = 0.25  # between two looks whether a run is to be cancelled
 T = TypeVar("T")
 CorpusLike = Corpus | str | Sequence[str] | Mapping[str, str]
 # those of a worker too: it runs in the same interpreter
@@ -138,15 +140,23 @@ class RLM:
         run_id: str | None = None,
         recorder: Recorder | None = None,
         facts: Mapping[str, Attribute | None] | None = None,
+        on_event: Watcher | None = None,
+        cancelled: Callable[[], bool] | None = None,
     ) -> Answer:
         """Play a recorded run again, with the seed and limits it had. Blocks.
 
         `aliases` names models of the record and those that stand for them here; `facts` are more attributes
-        of the run span. Raises as `ask`.
+        of the run span. `cancelled` is asked a few times a second and cancels the run. Raises as `ask`.
         """
         again = _Again(playback, seed, limits, dict(aliases or {}), dict(facts or {}))
-        run = self._loop.submit(self._ask(question, corpus, run_id, recorder, None, again))
+        run = self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event, again))
         try:
+            while cancelled is not None and not run.done():
+                with suppress(TimeoutError):
+                    return run.result(_LOOK_SECONDS)
+                if cancelled():
+                    self.cancel()
+                    break
             return run.result()
         except BaseException:
             run.cancel()

@@ -17,9 +17,10 @@ from typing import Final, Self
 
 from rlm_core.answer import Answer
 from rlm_core.corpus import Corpus
-from rlm_core.errors import CorpusError, InputError, ModelError, RecordError, RLMScopeError
+from rlm_core.errors import CorpusError, InputError, ModelError, RecordError, RLMScopeError, RunCancelled
 from rlm_core.lm_handler import Completion, LMHandler, Request
 from rlm_core.pricing import PriceTable
+from rlm_core.progress import Watcher
 from rlm_core.rlm import RLM
 from rlm_core.telemetry import Attribute, Recorder
 from traces.home import Home
@@ -30,6 +31,7 @@ from traces.trial import Budget, Difference, Mode, Outcome, Patch, Replayability
 from traces.view import RunView
 
 _TOLD: Final = 20  # differences whose texts are looked up
+_CANCELLED: Final = "it was cancelled"
 _SEED_STEP: Final = 0x5EED  # added to the seeds of the second check
 
 
@@ -97,17 +99,23 @@ class Replayer:
     def check(self) -> Replayability:
         """Whether the run comes out as recorded: played without a patch with its own seeds, then with others.
 
-        Worked out once; it counts as no replay.
+        Worked out once; it counts as no replay. Raises RunCancelled.
         """
         from traces.replayability import replayability
 
         if self._checked is None:
-            first = self._play(Patches(), "strict", self.program.seed)
+            first = self._unpatched(self.program.seed)
             other = None
             if not self.unlike(first):
-                other = self._play(Patches(), "strict", self.program.seed + _SEED_STEP)
+                other = self._unpatched(self.program.seed + _SEED_STEP)
             self._checked = replayability(self, first, other)
         return self._checked
+
+    def _unpatched(self, seed: int) -> Played:
+        played = self._play(Patches(), "strict", seed)
+        if played[1].stop_reason == "cancelled":
+            raise RunCancelled("the replay was cancelled")
+        return played
 
     def unlike(self, played: Played) -> tuple[Difference, ...]:
         """Where an unpatched replay and the record part, in order; texts are whole."""
@@ -132,8 +140,10 @@ class Replayer:
         recorder: Recorder | None = None,
         run_id: str | None = None,
         facts: Mapping[str, Attribute | None] | None = None,
+        on_event: Watcher | None = None,
     ) -> Trial:
-        """One replay with these patches. `recorder`, `run_id` and `facts` record it as a run.
+        """One replay with these patches. `recorder`, `run_id` and `facts` record it as a run; `on_event` is
+        told how far it is, from another thread.
 
         Raises InputError for a patch that names no sub-call, child run or cell, `BudgetUsedUp` when no
         further replay may be made.
@@ -144,8 +154,9 @@ class Replayer:
         began = time.monotonic()
         self.spent = replace(self.spent, replays=self.spent.replays + 1)
         playing, answer = self._play(
-            found, mode, self.program.seed, recorder=recorder, run_id=run_id, facts=facts
-        )
+            found, mode, self.program.seed, recorder=recorder, run_id=run_id, facts=facts,
+            on_event=on_event,
+        )  # fmt: skip
         usd = answer.cost_usd if playing.live else Decimal(0)
         total = None if usd is None or self.spent.usd is None else self.spent.usd + usd
         self.spent = replace(self.spent, live_calls=self.spent.live_calls + playing.live, usd=total)
@@ -168,7 +179,7 @@ class Replayer:
             influenced=self._influenced(playing),
             ambiguous=tuple(sorted(self.program.ambiguous)),
             assumed=self._assumed(playing, found, mode, reached),
-            stopped=playing.stopped or (answer.error if answer.stop_reason == "error" else None),
+            stopped=playing.stopped or _broken_off(answer),
             run_id=run_id,
         )
 
@@ -181,6 +192,7 @@ class Replayer:
         recorder: Recorder | None = None,
         run_id: str | None = None,
         facts: Mapping[str, Attribute | None] | None = None,
+        on_event: Watcher | None = None,
     ) -> Played:
         before = self.spent
         playing = Playing(
@@ -209,13 +221,15 @@ class Replayer:
             run_id=run_id,
             recorder=recorder,
             facts=facts,
+            on_event=on_event,
+            cancelled=self._cancelled,
         )
         return playing, answer
 
     def _refusal(self, before: Spent, playing: Playing) -> str | None:
         """Why no live call may be made now."""
         if self._cancelled():
-            return "it was cancelled"
+            return _CANCELLED
         if before.live_calls + playing.live >= self.budget.live_calls:
             return f"the budget allows {self.budget.live_calls:,} calls to a model"
         if self.budget.usd is not None and (before.usd is None or before.usd >= self.budget.usd):
@@ -242,6 +256,8 @@ class Replayer:
     ) -> Outcome:
         original = self.program.answer
         if playing.stopped is not None or (playing.failed and playing.mode != "live"):
+            return "undecided"
+        if answer.stop_reason == "cancelled":
             return "undecided"
         if answer.text is None and original is not None:
             return "error"
@@ -300,6 +316,13 @@ class Replayer:
 
 
 Played = tuple[Playing, Answer]
+
+
+def _broken_off(answer: Answer) -> str | None:
+    """Why the engine came to no end by itself."""
+    if answer.stop_reason == "cancelled":
+        return _CANCELLED
+    return answer.error if answer.stop_reason == "error" else None
 
 
 class _Nobody:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_core import semconv as sc
+from rlm_core.progress import Watcher
 from rlm_core.telemetry import Attribute, Recorder, RunSpan, as_json, preview
 from traces.home import Home, new_run_id
 from traces.recording import Recording, open_recording
@@ -47,10 +48,11 @@ def record_replay(
     target: Target | None = None,
     run_id: str | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    on_event: Watcher | None = None,
 ) -> Trial:
     """Play a run again and keep that as a run of its own; the trial has its id, `run_id` or a new one.
 
-    `cancelled` says, at the end, whether somebody stopped it.
+    `cancelled` says, at the end, whether somebody stopped it; `on_event` is as in `Replayer.trial`.
     Raises as `Replayer.trial`, and RecordError for an id that was used before. What ended before it began
     leaves no run.
     """
@@ -67,8 +69,9 @@ def record_replay(
         with recording:
             facts = _asked(recorder, replayer.view, patches, mode, target)
             trial = replayer.trial(
-                patches, mode=mode, target=target, recorder=recorder, run_id=own_id, facts=facts
-            )
+                patches, mode=mode, target=target, recorder=recorder, run_id=own_id, facts=facts,
+                on_event=on_event,
+            )  # fmt: skip
             if recorder.top is not None:
                 recorder.event(recorder.top, sc.EV_REPLAY, _came_of(trial))
             recording.close("cancelled" if cancelled() else "error" if trial.answer is None else "ok")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -215,6 +216,8 @@ def _limits(budget: Budget) -> str:
 
 def _trials(asked: _Asked, now: Present, run_ids: Sequence[str], stopped: Callable[[], bool]) -> Played:
     from traces.replay_runs import record_replay
+    from ui.progress import ProgressLine
+    from ui.replaying import ASKED
 
     with now.replayer(asked.home, asked.view, budget=asked.budget, cancelled=stopped) as replayer:
         found = replayer.check()
@@ -222,12 +225,13 @@ def _trials(asked: _Asked, now: Present, run_ids: Sequence[str], stopped: Callab
             say(warning)
         trials: list[Trial] = []
         for run_id in run_ids:
-            trials.append(
-                record_replay(
-                    asked.home, replayer, asked.patches, mode=asked.mode, target=asked.target,
-                    run_id=run_id, cancelled=stopped,
-                )
-            )  # fmt: skip
+            # without a model it is over before anybody has read how far it is
+            with ProgressLine() if ASKED[asked.mode] else nullcontext() as shown:
+                trial = record_replay(
+                    asked.home, replayer, asked.patches, mode=asked.mode, target=asked.target, run_id=run_id,
+                    cancelled=stopped, on_event=None if shown is None else shown.update,
+                )  # fmt: skip
+            trials.append(trial)
             if stopped():
                 break
     return Played(asked.view, asked.target, found, tuple(trials), asked.budget, now.notices)
