@@ -33,6 +33,9 @@ STATUSES: Final[dict[RowStatus, str]] = {
 }
 
 
+_NOTHING: Final = Totals()
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A span of the first run beside one of the second; one of them is None where there is no partner.
@@ -230,17 +233,15 @@ def _deltas(
     a: Node | None, b: Node | None, sides: tuple[Side, Side]
 ) -> tuple[Decimal | None, float | None, int | None]:
     """Dollars, seconds and tokens of b less those of a."""
-    one, other = (Totals() if node is None else node.totals for node in (a, b))
+    one, other = (_NOTHING if node is None else node.totals for node in (a, b))
     costs = one.cost_usd, other.cost_usd
     usd = None if costs[0] is None or costs[1] is None else costs[1] - costs[0]
     times = [0.0 if node is None else node.span.seconds for node in (a, b)]
     seconds = None if times[0] is None or times[1] is None else times[1] - times[0]
-    untold = any(
-        node is not None and node.span.span_id in side.untold
-        for node, side in zip((a, b), sides, strict=True)
-    )
-    tokens = None if untold else other.spend.tokens["total"] - one.spend.tokens["total"]
-    return usd, seconds, tokens
+    if (a and a.span.span_id in sides[0].untold) or (b and b.span.span_id in sides[1].untold):
+        return usd, seconds, None
+    spent, before = other.spend, one.spend
+    return usd, seconds, spent.input + spent.output - before.input - before.output
 
 
 def _notes(sides: tuple[Side, Side]) -> list[str]:

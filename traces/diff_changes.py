@@ -6,7 +6,7 @@ an output as the root was shown it, always by its normal form. What a failed cal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from rlm_core import semconv as sc
@@ -15,9 +15,11 @@ from traces.align_keys import Side, asked, code, text
 from traces.rows import SpanRow
 
 Change = Literal["prompt", "response", "code", "output", "status"]
-_TEXT_OF = {"run": sc.ANSWER, "cell": sc.STDOUT_SHOWN}  # of any other kind: the response
-_MADE: Final = ("sub_call", "run", "root_call", "cell")
+_TEXT_OF: Final = {"run": sc.ANSWER, "cell": sc.STDOUT_SHOWN}  # of any other kind: the response
+_CALLS: Final = ("sub_call", "run", "root_call")
 _Pair = tuple[SpanRow, SpanRow]
+#: Whether two things are equal; None: the record lacks one; "read": only the texts can tell.
+_Facts = dict[Change, bool | Literal["read"] | None]
 
 
 class Changes(NamedTuple):
@@ -27,69 +29,81 @@ class Changes(NamedTuple):
     unknown: frozenset[Change]
 
 
+_NONE: Final = Changes(frozenset(), frozenset())
+
+
 def changes(alignment: Alignment, *, raw: bool) -> dict[str, Changes]:
     """The changes of every pair, by the id of its span in the first run."""
     a, b = alignment.sides
     pairs = [(a.nodes[one].span, b.nodes[other].span) for one, (other, _) in alignment.of_a.items()]
-    made = _same_texts([pair for pair in pairs if _by_text(*pair, raw=raw)], (a, b))
-    asked_else = [
-        pair for pair in pairs if not raw and pair[0].kind == "sub_call" and asked(pair[0]) != asked(pair[1])
-    ]
-    prompts = _same_texts(asked_else, (a, b), sc.PROMPT)
-    return {
-        one.span_id: _changes(one, other, made.get(one.span_id), prompts.get(one.span_id), raw)
-        for one, other in pairs
-    }
+    facts = {one.span_id: _facts(one, other, raw) for one, other in pairs}
+    places: tuple[tuple[Change, str | None], ...] = (
+        ("prompt", sc.PROMPT),
+        ("response", None),
+        ("output", None),
+    )
+    for name, prefix in places:
+        unsure = [pair for pair in pairs if facts[pair[0].span_id].get(name) == "read"]
+        same = _same_texts(unsure, (a, b), prefix)
+        # a prompt without its text is known by its hash alone
+        lost = False if name == "prompt" else None
+        for one, _ in unsure:
+            facts[one.span_id][name] = same.get(one.span_id, lost)
+    return {span_id: _changes(found) for span_id, found in facts.items()}
 
 
-def _changes(a: SpanRow, b: SpanRow, made: bool | None, prompt: bool | None, raw: bool) -> Changes:
-    """`made` and `prompt` say whether those texts are equal, where they had to be read to know."""
-    facts: dict[Change, bool | None] = {"status": _ending(a) == _ending(b)}
-    if a.kind in ("sub_call", "run"):
-        facts["prompt"] = prompt or _equal(asked(a), asked(b))
-    if a.kind == "cell":
-        facts["code"] = _equal(code(a), code(b))
-        facts["status"] = text(a, sc.EXCEPTION_TYPE) == text(b, sc.EXCEPTION_TYPE) and facts["status"]
-    if a.kind in _MADE:
-        told = made if _by_text(a, b, raw=raw) else _same_made(a, b, raw)
-        facts["output" if a.kind == "cell" else "response"] = told
+def _changes(facts: _Facts) -> Changes:
+    if all(equal is True for equal in facts.values()):
+        return _NONE
     return Changes(
         frozenset(name for name, equal in facts.items() if equal is False),
         frozenset(name for name, equal in facts.items() if equal is None),
     )
 
 
-def _same_made(a: SpanRow, b: SpanRow, raw: bool) -> bool | None:
-    """Whether two spans made the same, as far as hashes and endings tell."""
-    if a.kind != "cell" and (a.status != "ok" or b.status != "ok"):
-        return _ending(a) == _ending(b)
+def _facts(a: SpanRow, b: SpanRow, raw: bool) -> _Facts:
+    """What is equal in two spans, as far as hashes and endings tell."""
+    same_ending = _ending(a) == _ending(b)
+    facts: _Facts = {"status": same_ending}
+    if a.kind == "cell":
+        facts["code"] = _equal(code(a), code(b))
+        facts["status"] = same_ending and text(a, sc.EXCEPTION_TYPE) == text(b, sc.EXCEPTION_TYPE)
+        facts["output"] = _same_output(a, b)
+    elif a.kind in _CALLS:
+        if a.kind != "root_call":
+            equal = _equal(asked(a), asked(b))
+            facts["prompt"] = "read" if equal is False and a.kind == "sub_call" and not raw else equal
+        both = a.status == "ok" and b.status == "ok"
+        facts["response"] = _same_response(a, b, raw) if both else same_ending
+    return facts
+
+
+def _same_output(a: SpanRow, b: SpanRow) -> bool | Literal["read"] | None:
     one, other = _hash(a), _hash(b)
-    if a.kind == "cell" and None not in (a.end_ns, b.end_ns) and (one is None or other is None):
-        return one == other  # a cell that printed nothing has no output
-    if (raw and a.kind != "cell") or (one is not None and one == other):
+    if one == other and (one is not None or None not in (a.end_ns, b.end_ns)):
+        return True
+    if one is None or other is None:  # a cell that printed nothing has no output
+        return None if None in (a.end_ns, b.end_ns) else False
+    return "read"
+
+
+def _same_response(a: SpanRow, b: SpanRow, raw: bool) -> bool | Literal["read"] | None:
+    one, other = _hash(a), _hash(b)
+    if raw or (one is not None and one == other):
         return _equal(one, other)
-    return _equal(text(a, sc.RESPONSE_NORM_HASH), text(b, sc.RESPONSE_NORM_HASH))
+    equal = _equal(text(a, sc.RESPONSE_NORM_HASH), text(b, sc.RESPONSE_NORM_HASH))
+    return "read" if equal is None and one is not None and other is not None else equal
 
 
-def _by_text(a: SpanRow, b: SpanRow, *, raw: bool) -> bool:
-    """Whether only the texts can tell: the hashes differ and the hashes of normal forms are not there."""
-    one, other = _hash(a), _hash(b)
-    if a.kind not in _MADE or (raw and a.kind != "cell") or one is None or other is None or one == other:
-        return False
-    if a.kind != "cell" and (a.status != "ok" or b.status != "ok"):
-        return False
-    return None in (text(a, sc.RESPONSE_NORM_HASH), text(b, sc.RESPONSE_NORM_HASH))
-
-
-def _same_texts(
-    pairs: Sequence[_Pair], sides: tuple[Side, Side], prefix: str | None = None
-) -> dict[str, bool]:
+def _same_texts(pairs: Sequence[_Pair], sides: tuple[Side, Side], prefix: str | None) -> Mapping[str, bool]:
     """Whether the texts of pairs are equal once normalised, by the first span's id; without those that a
-    record lacks. The text is what the span made, or the one with this prefix.
+    record lacks. The text is the one with this prefix, or what the span made.
     """
+    if not pairs:
+        return {}
     forms = [
-        side.forms({pair[0].span_id: _hash(pair[n], prefix) for pair in pairs})
-        for n, side in enumerate(sides)
+        side.forms({pair[0].span_id: _hash(pair[place], prefix) for pair in pairs})
+        for place, side in enumerate(sides)
     ]
     return {name: form == forms[1][name] for name, form in forms[0].items() if name in forms[1]}
 
