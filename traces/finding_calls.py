@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rlm_core import semconv as sc
+from traces.facts import Facts
 from traces.finding import Finding, Severity, ids, names_of, number_of, spans_of
+from traces.reply_facts import texts_of
 from traces.rows import SpanRow, money_json
 from traces.summing import spend_of
 from traces.suspects import MEANINGS, Suspect
@@ -29,6 +31,9 @@ SEVERITY_OF: Final[Mapping[str, Severity]] = {
     "outlier": "note",
     "length": "note",
 }
+_TELLING_CHARS: Final = 12  # of an error message that is looked for
+_MOST_MESSAGES: Final = 50
+_MOST_PROMPTS: Final = 2_000
 #: Words of questions whose answer is more than the sum of its parts, in the languages of the samples.
 _OF_THE_WHOLE: Final = re.compile(
     r"\b(?:summar|overall|compar|trend|timeline|chronolog|sequence|contradict|consisten|deviat|differ|rise|rose"
@@ -53,6 +58,32 @@ def suspicious(view: RunView, found: Mapping[str, Suspect]) -> Iterator[Finding]
             )
             words = f"{who} {MEANINGS[kind]}: {len(spans):,} of {total:,}."
             yield Finding(kind, SEVERITY_OF[kind], words, len(spans), tuple(spans), signal=kind)
+
+
+def error_text(view: RunView) -> Iterator[Finding]:
+    """Error messages of failed calls that stand in the answer or in prompts, used as if they were replies.
+    Looked for in the answer and in up to 2,000 prompts.
+    """
+    messages = {
+        message: span
+        for span in view.spans
+        if span.kind == "sub_call"
+        and span.status == "error"
+        and (message := Facts(span.attributes).text(sc.ERROR_MESSAGE)) is not None
+        and len(message) >= _TELLING_CHARS
+    }
+    if not messages:
+        return
+    pattern = re.compile("|".join(re.escape(message) for message in list(messages)[:_MOST_MESSAGES]))
+    answer = view.summary.answer or ""
+    asked = list(spans_of(view, "sub_call"))[:_MOST_PROMPTS]
+    prompts = [key for key, text in texts_of(view, asked, sc.PROMPT) if pattern.search(text)]
+    in_answer = pattern.search(answer) is not None
+    if in_answer or prompts:
+        where = ["the answer"] * in_answer + [number_of(len(prompts), "prompt")] * bool(prompts)
+        words = f"The error message of a failed sub-call stands in {' and in '.join(where)}, as if it were a "
+        severity: Severity = "serious" if in_answer else "check"
+        yield Finding("error_text", severity, words + "reply.", len(prompts) + in_answer, tuple(prompts))
 
 
 def duplicates(view: RunView) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ _RULES: Final = (
     finding_cells.fallbacks,
     finding_run.early,
     finding_cells.broken,
+    finding_calls.error_text,
     finding_calls.unshared,
     finding_calls.duplicates,
     finding_cells.cut_output,

@@ -216,7 +216,8 @@ def _into(
 ) -> Iterator[Edge]:
     values, text = prompt
     shared: dict[str, list[str]] = defaultdict(list)
-    for value, written in values.items():
+    rarest_first = sorted(values.items(), key=lambda item: len(sources.get(item[0], ())))
+    for value, written in rarest_first:
         for source in sources.get(value, ()):
             if source != span.span_id and _before(view.by_id[source], span):
                 shared[source].append(written)

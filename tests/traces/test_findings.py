@@ -165,6 +165,34 @@ def test_child_runs_are_counted_where_they_are_suspects(home: Home) -> None:
     assert found.words == "Sub-calls and child runs that ended in error, were cancelled or lost: 1 of 2."
 
 
+def failing(recorder: Recorder, parent: RunSpan) -> None:
+    made = recorder.start("sub_call", "chat s", parent, {sc.CELL: 0, sc.DEPTH: 0})
+    made.fail("server", "the server is not there today")
+
+
+@pytest.mark.parametrize(
+    ("answer", "severity", "where"),
+    [
+        ("It says: the server is not there today", "serious", "the answer and in 1 prompt"),
+        ("42", "check", "1 prompt"),
+    ],
+)
+def test_the_text_of_an_error_that_went_on_as_if_it_were_a_reply_is_found(
+    home: Home, answer: str, severity: str, where: str
+) -> None:
+    def cells(recorder: Recorder, run: RunSpan) -> None:
+        made = cell(recorder, run, 0)
+        failing(recorder, made)
+        call(recorder, made, "Sum up: SubCallError('the server is not there today'), 17")
+        made.end()
+
+    found = the("error_text", run_of(home, cells, answer=answer))
+    assert (found.severity, found.words) == (
+        severity,
+        f"The error message of a failed sub-call stands in {where}, as if it were a reply.",
+    )
+
+
 def test_remarks_of_the_checks_name_cell_and_line(home: Home) -> None:
     remarks = [
         {"rule": "swallowed_exception", "line": 4, "message": "..."},
