@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from rlm_core.telemetry import sha256_text
 from tests.traces.diff_runs import Call, Cell, Child, run_of, view_of
-from tests.traces.records import body, end, start
+from tests.traces.records import OTHER, RUN, body, end, home_in, record_run, start
 from traces.diff import Diff, Row, diff
-from traces.view import RunView
+from traces.view import RunView, SpoolRun
 
 ASKING = "replies = [llm_query(p) for p in prompts]"
 
@@ -43,7 +44,8 @@ def test_a_run_is_the_same_as_itself(tmp_path: Path) -> None:
     view = run_of(tmp_path, "a", [Cell("x", [Call("p", "A"), Child("q", "A")])])
     found = diff(view, view)
     assert set(found.counts) - {"same"} == {status for status, count in found.counts.items() if not count}
-    assert found.answers.same and found.plan is None and found.frontier == () and found.notes == ()
+    assert found.answers.same and found.plan is None and found.frontier == ()
+    assert found.notes == ("Both are the same run.",)
 
 
 def test_the_frontier_is_what_was_asked_the_same_and_answered_differently(tmp_path: Path) -> None:
@@ -300,3 +302,25 @@ def test_a_record_with_cells_right_below_its_run_is_compared_too(tmp_path: Path)
     found = diff(*views)
     assert [row.kind for row in found.frontier] == ["sub_call", "cell"]
     assert found.plan is not None and found.plan.b_code == "n = 2"
+
+
+def test_deltas_are_of_the_second_run_less_the_first_with_all_that_is_below(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    record_run(home, RUN, calls=2, cost="0.5")
+    record_run(home, OTHER, calls=3, cost="0.25")
+    found = diff(SpoolRun(home, RUN).poll(), SpoolRun(home, OTHER).poll())
+    calls = [row for row in found.rows if row.kind == "sub_call"]
+    assert [(row.status, row.usd, row.tokens) for row in calls] == [
+        ("same", Decimal("-0.25"), 0),
+        ("same", Decimal("-0.25"), 0),
+        ("added", Decimal("0.25"), 10),
+    ]
+    (cell,) = (row for row in found.rows if row.kind == "cell")
+    assert (cell.usd, cell.tokens) == (Decimal("-0.25"), 10)
+    assert cell.to_json()["usd"] == "-0.25" and calls[0].seconds is not None
+
+
+def test_a_delta_is_unknown_where_a_side_is(tmp_path: Path) -> None:
+    found, _, _ = compared(tmp_path, [Cell("x", [Call("p", "A")])], [Cell("x", [Call("p", "B")])])
+    unknown = {row.kind for row in found.rows if row.usd is None and row.tokens is None}
+    assert unknown == {"run", "iteration", "cell", "root_call", "sub_call"}
