@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import InputError, RecordError
-from traces import ingest, store
+from traces import diagnosis_log, ingest, store
 from traces.home import Home
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class Backup:
 def backup(home: Home, target: Path, tell: Tell = lambda _: None) -> Backup:
     """Copy store, spools and user log into a new folder `target`, and compare the copy with the original.
 
-    Corpora and settings are not in it. Raises InputError when the target exists, lies inside the home or has
-    no folder to stand in; RecordError when it cannot be written or is not equal; StoreBusy.
+    Diagnoses are in it, corpora and settings are not. Raises InputError when the target exists, lies inside
+    the home or has no folder to stand in; RecordError when it cannot be written or is not equal; StoreBusy.
     """
     target = target.expanduser().absolute()
     _refuse_place(home, target)
@@ -85,6 +85,7 @@ def _fill(home: Home, copy: Home, tell: Tell) -> Backup:
         # the log first: a run that is deleted from now on is in the copy whole, or as deleted
         with suppress(FileNotFoundError):
             made.bytes += _copy_lines(home.user_log, copy.user_log)
+        made.bytes += _copy_diagnoses(home, copy)
         with store.writer(home.store, deadline) as con:
             made.notices = ingest.fill(home, con).notices
             tell("copying the store")
@@ -136,6 +137,18 @@ def _copy_spools(home: Home, made: Backup, copy: Home, tell: Tell) -> None:
             copy.spool_file(run_id).chmod(0o600)
             made.spools += 1
     made.running = tuple(running)
+
+
+def _copy_diagnoses(home: Home, copy: Home) -> int:
+    """The logs of diagnoses, of those that go on the lines that are complete; the number of bytes."""
+    logs = sorted(diagnosis_log.folder(home).glob("*.jsonl"))
+    if logs:
+        diagnosis_log.folder(copy).mkdir(mode=0o700)
+    copied = 0
+    for log in logs:
+        with suppress(FileNotFoundError):  # deleted since the listing
+            copied += _copy_lines(log, diagnosis_log.folder(copy) / log.name)
+    return copied
 
 
 def _copy_lines(source: Path, target: Path) -> int:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rlm_core.errors import InputError, RecordError
+from rlm_core.errors import InputError, RecordError, RunCancelled
 from rlm_core.normalise import normalise
 from traces.candidates import Candidate, Choice, from_good_run, from_patches, from_proposals
 from traces.culprits import Answer, Found, OutOfBudget, minimal
@@ -36,10 +36,12 @@ from traces.replay import BudgetUsedUp, Replayer
 from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
 from traces.suspects import Suspect, suspects, unseen_words
+from traces.telling import right_answers, telling
 from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
 from traces.view import RunView
 
 _SUSPECTS: Final = 50  # that a diagnosis lists
+_CANCELLED: Final = "it was cancelled"
 _NO_SUSPECT: Final = (
     "No sub-call that looks wrong by itself was found, and no good run was given to compare with."
 )
@@ -127,6 +129,7 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.suspected: dict[str, Suspect] = suspects(self.view)
+        self.right = right_answers(self.target, self.good)
 
     # -- the way
 
@@ -134,7 +137,11 @@ class _Work:
         """From the check of the record to the verdict."""
         assert self.player is not None
         self.stage("playing the run again without a patch")
-        self.check = check = self.player.check()
+        try:
+            self.check = check = self.player.check()
+        except RunCancelled:
+            self.stopped = _CANCELLED
+            return self.result("undecided", f"Nothing could be decided: {self.stopped}.")
         self.warnings += check.warnings
         if check.status == "not_replayable":
             return self.result("not_replayable", check.words)
@@ -155,29 +162,41 @@ class _Work:
         self.stage("comparing the two runs")
         self.difference = found = diff(self.view, self.good)
         self.warnings += found.notes
-        return from_good_run(self.view, self.good, found.frontier, self.suspected)
+        return from_good_run(self.view, self.good, found.frontier, self.suspected, self._parted(found))
+
+    def _parted(self, found: Diff) -> tuple[str, str] | None:
+        """The cells in which the roots wrote other code after unlike outputs; not a typed answer."""
+        plan = found.plan
+        if plan is None or plan.literals or plan.shown_same or plan.a is None or plan.b is None:
+            return None
+        typed = self.target is not None and normalise(self.target.text) in normalise(plan.b_code or "")
+        return None if typed else (plan.a, plan.b)
 
     def _tried(self, choice: Choice, repeat: int) -> Diagnosis:
         """All candidates together first, then the search for the least of them that do the same."""
         self.warnings += choice.notes
         joint: list[tuple[int, Trial]] = []
         inside: tuple[Sequence[Candidate], Trial] | None = None
+        silent: tuple[Sequence[Candidate], Trial] | None = None
         for candidates in choice.sets:
             self.candidates = candidates
             self.stage(f"trying all {len(candidates):,} candidates together")
             trial = self.play(candidates)
             joint.append((len(candidates), trial))
-            if trial.outcome in ("fixed", "reached_root"):
+            told = trial.outcome == "reached_root" and telling(trial, self.right)
+            if trial.outcome == "fixed" or told:
                 return self._found(*(inside or (candidates, trial)), repeat)
+            if trial.outcome == "reached_root":  # the root was shown something else, but not the right answer
+                silent = silent or (candidates, trial)
             if trial.outcome == "moved" and trial.reached is not None and trial.reached.path != "0":
                 inside = inside or (candidates, trial)  # a child's root typed its answer: see the next sets
-        return self._not_fixed(joint)
+        return self._found(*(inside or silent), repeat) if silent else self._not_fixed(joint)
 
     def _found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
         self.candidates = tuple(candidates)
 
         def test(chosen: Sequence[Candidate]) -> Answer:
-            return _answer(self.play(chosen), joint)
+            return _answer(self.play(chosen), joint, self.right)
 
         self.stage(f"searching for the culprits among {len(candidates):,} candidates")
         return self._concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
@@ -212,6 +231,9 @@ class _Work:
         kept = record_replay(self.recorded_in, self.player, patches, mode=self.mode, target=self.target)
         self.trials.append(kept)
         self.tell(kept)
+        if kept.outcome == trial.outcome or self.cancelled():
+            return trial
+        self.warnings.append("Played once more, the texts of the culprits did not come to the same.")
         return kept
 
     def _asked_again(self, found: Found[Candidate], repeat: int) -> tuple[Trial, ...]:
@@ -288,9 +310,7 @@ class _Work:
     def play(self, chosen: Sequence[Candidate], mode: Mode | None = None) -> Trial:
         """One replay. Raises OutOfBudget, with the reason in `stopped`, when it may not be made."""
         assert self.player is not None
-        if self.cancelled():
-            self.stopped = "it was cancelled"
-            raise OutOfBudget
+        self._stop_if_wished()
         patches = [one.patch for one in chosen]
         try:
             trial = self.player.trial(patches, mode=mode or self.mode, target=self.target)
@@ -298,10 +318,19 @@ class _Work:
             self.stopped = str(error)
             raise OutOfBudget from None
         self.trials.append(trial)
+        self.tell(trial)
+        if trial.outcome == "undecided":
+            self._stop_if_wished()  # a trial that was broken off says nothing
+            if trial.stopped is not None and self.budget.live_calls and not self._calls_left():
+                self.stopped = trial.stopped
         if mode is None:
             self.known[_key(chosen)] = trial
-        self.tell(trial)
         return trial
+
+    def _stop_if_wished(self) -> None:
+        if self.cancelled():
+            self.stopped = _CANCELLED
+            raise OutOfBudget
 
     def _replays_left(self) -> int:
         assert self.player is not None
@@ -351,15 +380,17 @@ def _key(chosen: Sequence[Candidate]) -> frozenset[Patch]:
     return frozenset(one.patch for one in chosen)
 
 
-def _answer(trial: Trial, joint: Trial) -> Answer:
-    """Whether a trial does what all candidates together do: make the answer right, else show every root the
-    same and give the same answer."""
+def _answer(trial: Trial, joint: Trial, right: Sequence[str]) -> Answer:
+    """Whether a trial does what all candidates together do: make the answer right, else tell roots the right
+    one in the same places; where none is told, show every root the same and give the same answer."""
     if trial.outcome == "fixed":
         return "yes"
     if trial.outcome in ("undecided", "error"):
         return "unknown"
     if joint.outcome == "fixed":
         return "no"
+    if told := telling(joint, right):
+        return "yes" if telling(trial, right) >= told else "no"
     return "yes" if (trial.shown, trial.answer) == (joint.shown, joint.answer) else "no"
 
 

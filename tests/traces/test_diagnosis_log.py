@@ -13,6 +13,7 @@ import pytest
 
 from rlm_core.errors import InputError, RecordError
 from tests.traces.records import record_run
+from traces.backup import backup
 from traces.diagnosis import Culprit, Diagnosis
 from traces.diagnosis_log import (
     ask_to_stop,
@@ -133,6 +134,17 @@ def test_ids_cannot_leave_the_folder_and_an_unknown_one_is_said(home: Home) -> N
         log.end(FOUND)
     with pytest.raises(RecordError, match="File exists"):
         open_diagnosis(home, RUN, diagnosis_id="d1")
+
+
+def test_a_backup_holds_the_diagnoses_also_one_at_work(home: Home, tmp_path: Path) -> None:
+    with open_diagnosis(home, RUN) as done:
+        done.end(FOUND)
+    with open_diagnosis(home, RUN) as log:
+        log.trial(TRIAL)
+        made = backup(home, tmp_path / "copy")
+    states = {state.diagnosis_id: state for state in diagnoses(Home(made.path))}
+    assert states[done.diagnosis_id] == read_diagnosis(home, done.diagnosis_id)
+    assert (states[log.diagnosis_id].status, len(states[log.diagnosis_id].trials)) == ("lost", 1)
 
 
 def test_deleting_a_run_deletes_its_diagnoses_and_those_that_quote_it(home: Home) -> None:
