@@ -60,12 +60,17 @@ class Choice:
 
 
 def from_good_run(
-    view: RunView, good: RunView, frontier: Sequence[Row], suspected: Mapping[str, Suspect]
+    view: RunView,
+    good: RunView,
+    frontier: Sequence[Row],
+    suspected: Mapping[str, Suspect],
+    parted: tuple[str, str] | None = None,
 ) -> Choice:
     """Candidates out of the frontier of a bad and a good run (rows with `a` in the bad one).
 
-    First what is inside of child runs instead of the child runs; then the same without cells; then child runs
-    as a whole.
+    First what is inside of child runs instead of the child runs; then that with the cells in which the roots
+    `parted` after they had been shown unlike outputs, which may differ for nothing; then the first without
+    cells; then child runs as a whole.
     """
     pairs = [
         (view.by_id[row.a], good.by_id[row.b])
@@ -73,15 +78,18 @@ def from_good_run(
         if row.a in view.by_id and row.b in good.by_id and row.kind in _TEXT
     ]
     known = _paired(view, good, pairs, suspected)
+    more = () if parted is None else ((view.by_id[parted[0]], good.by_id[parted[1]]),)
+    code = tuple(_paired(view, good, more, suspected))
     ids = {one.span_id for one in known}
     above = {one.span_id: ids & set(_child_runs_above(view, one.span_id)) for one in known}
     opened = frozenset[str]().union(*above.values())
     inner = tuple(one for one in known if one.span_id not in opened)
     replies = tuple(one for one in inner if one.culprit.kind != "cell")
+    wider = tuple(sorted(inner + code, key=lambda one: view.by_id[one.span_id].seq)) if code else ()
     outer = tuple(one for one in known if not above[one.span_id])
     lost = len(pairs) - len(known)
     notes = (f"{number_of(lost, 'place')} of the good run holds no text that could be used.",) if lost else ()
-    return Choice(tuple(dict.fromkeys(one for one in (inner, replies, outer) if one)), notes)
+    return Choice(tuple(dict.fromkeys(one for one in (inner, wider, replies, outer) if one)), notes)
 
 
 def from_patches(view: RunView, patches: Iterable[Patch], origin: Origin) -> tuple[Candidate, ...]:
