@@ -55,7 +55,8 @@ _JOIN: Final[dict[Task, str]] = {
 @dataclass(frozen=True, slots=True)
 class Program:
     """A root: `fault` says in which cell the bad side writes other code, `typed` that it types the answer
-    after reading what was printed, `clean` that summaries are given parsed values, not replies as they came.
+    after reading what was printed, `clean` that summaries are given parsed values, not replies as they came,
+    `chatty` that replies are printed as they came.
     """
 
     task: Task
@@ -64,6 +65,7 @@ class Program:
     typed: bool = False
     typed_children: bool = False
     clean: bool = False
+    chatty: bool = False
     fault: Where = "none"
     faulty_part: int = 0
 
@@ -99,8 +101,8 @@ class Program:
 
     def _asked(self, slip: bool) -> str:
         reports = "documents[1:]" if slip else "documents"
-        ask = _ASK[self.asking]
-        return f'asked = "{LEAF_PROMPT}"\nreports = {reports}\n{ask}\nprint(len(replies), "replies")'
+        printed = 'len(replies), "replies", replies[:3]' if self.chatty else 'len(replies), "replies"'
+        return f'asked = "{LEAF_PROMPT}"\nreports = {reports}\n{_ASK[self.asking]}\nprint({printed})'
 
     def _read(self, slip: bool) -> str:
         lines = [
