@@ -247,10 +247,6 @@ def _deltas(
 def _notes(sides: tuple[Side, Side]) -> list[str]:
     one, other = (side.view.summary for side in sides)
     said = []
-    if one.run_id == other.run_id:
-        said.append("Both are the same run.")
-    if other.replay_of == one.run_id:
-        said.append("The second run is a replay of the first.")
     if one.question != other.question:
         said.append("The runs were asked different questions.")
     if one.corpus_id != other.corpus_id:

@@ -36,6 +36,10 @@ def diff_text(found: Diff, a: RunView, b: RunView, *, everything: bool) -> Itera
         said = "no answer" if answer is None else line(answer[:_ANSWER_SHOWN])
         yield f"{name} {view.run_id}: {said}"
     yield f"{_SAME[found.answers.same]} ({explain(found.answers.how)})."
+    if a.run_id == b.run_id:
+        yield "A and B are the same run."
+    if b.summary.replay_of == a.run_id:
+        yield "B is a replay of A."
     yield from found.notes
     yield ""
     yield from _frontier(found, a, b, None if everything else SHOWN)

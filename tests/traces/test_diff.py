@@ -45,7 +45,7 @@ def test_a_run_is_the_same_as_itself(tmp_path: Path) -> None:
     found = diff(view, view)
     assert set(found.counts) - {"same"} == {status for status, count in found.counts.items() if not count}
     assert found.answers.same and found.plan is None and found.frontier == ()
-    assert found.notes == ("Both are the same run.",)
+    assert found.notes == ()
 
 
 def test_the_frontier_is_what_was_asked_the_same_and_answered_differently(tmp_path: Path) -> None:

@@ -56,6 +56,14 @@ def test_the_json_document_has_the_keys_of_the_contract(
     assert all({"a", "b", "status"} <= row.keys() for row in told["rows"])
 
 
+def test_a_run_beside_itself_is_said_to_be_one_run(
+    written: Callable[..., Any], script: Any, call: Callable[..., Any]
+) -> None:
+    written(BAD, script())
+    out = call("diff", BAD, "last").out
+    assert "A and B are the same run." in out and "No difference begins" in out
+
+
 def test_what_is_no_run_or_no_comparison_is_one_clear_line(
     written: Callable[..., Any], script: Any, call: Callable[..., Any]
 ) -> None:
