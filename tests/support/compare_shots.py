@@ -60,3 +60,12 @@ def compare_code(page: Page, url: str, home: Home) -> None:
 def compare_many(page: Page, url: str, home: Home) -> None:
     opened(page, url, home, "paraphrase", "kind=sub_call")
     page.get_by_text("Open in A").scroll_into_view_if_needed()
+
+
+@shot
+def compare_plans(page: Page, url: str, home: Home) -> None:
+    bad, good = tree_pair(home, "format", 2), tree_pair(home, "children", 2)
+    page.goto(f"{url}/compare?a={bad[0]}&b={good[1]}")
+    expect(page.get_by_role("treeitem").first).to_be_visible()
+    ui.settle(page)
+    page.get_by_text("Where they part").scroll_into_view_if_needed()

@@ -45,7 +45,7 @@ def compare_detail(pair: Pair, row: Row, ways: tuple[str, str | None, str | None
             plain.text(_figures(sides, row))
         one_text = st.toggle("As one text", key="compare-one-text")
         whole = st.toggle("Equal lines too", key="compare-whole")
-    details = pair.once("texts", key_of(row), lambda: _texts(pair, sides))
+    details = pair.once("texts", (row.a, row.b), lambda: _texts(pair, sides))
     if any(details[0].missing + details[1].missing):
         note(f"Not in the record: {', '.join(sorted({*details[0].missing, *details[1].missing}))}.")
     if sides[0] is None or sides[1] is None:

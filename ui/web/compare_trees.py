@@ -1,13 +1,12 @@
 """Where two runs part: what the differences come to, the aligned trees, and both sides of one row.
 
-Keys of the address: `row` (the id of a span of either run), `all` (rows that are the same too), `kind`.
+Keys of the address: `row` (the id of a span of either run), `all` (rows that are the same too), `kind`, and
+`with` (see `compare_hints`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import streamlit as st
@@ -15,27 +14,20 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from ui.figures import counted
 from ui.web.compare_detail import compare_detail
+from ui.web.compare_hints import WITH, hinted, hints
 from ui.web.compare_pair import Pair
 from ui.web.compare_rows import Lines, Shape, find_row, first_row, key_of, lines_of, only_in_b
 from ui.web.compare_tree import compare_tree
-from ui.web.compare_words import KINDS, hint_words, is_difference, lacks_partners, plan_words, tally
+from ui.web.compare_words import KINDS, is_difference, lacks_partners, plan_words, tally
 from ui.web.notices import note, problem, said
 from ui.web.places import diagnose_link
-from ui.web.rows_view import Column, Item, rows_view
-from ui.web.span_paths import title
 
 if TYPE_CHECKING:
     from traces.diff import Diff, Row
-    from traces.reading import RunView
 
 ROW: Final = "row"
 _EVERYTHING: Final = "all"
 _KIND: Final = "kind"
-_MOST_HINTS: Final = 100
-_HINTS: Final = (
-    Column("Call of A", None), Column("Call of B", None), Column("Bytes of both", 110, right=True),
-    Column("Share of the smaller", 140, right=True),
-)  # fmt: skip
 _ADDRESS_CHARS: Final = 60  # of a word in the address that is said to be unknown
 
 
@@ -71,47 +63,10 @@ def _summary(pair: Pair, diff: Diff) -> None:
             )
     if _by_itself(diff):
         said("No difference", "green", "Every call and every cell of one run is the same in the other.")
-    for sentence in diff.notes:
-        note(sentence)
+    if diff.notes:
+        note(" ".join(diff.notes))
     if diff.hints:
-        _hints(pair, diff)
-
-
-def _hints(pair: Pair, diff: Diff) -> None:
-    """Calls that may do the same work: never where the runs part, only where to look."""
-    box = st.expander(
-        f"Calls that read the same ({len(diff.hints):,})", key="compare-hints", on_change="rerun"
-    )
-    if not box.open:
-        return
-    with box:
-        st.caption(hint_words(len(diff.hints)))
-        rows = [
-            Item(
-                hint.a,
-                [_called(pair.a, hint.a), _called(pair.b, hint.b), f"{hint.shared:,}", f"{hint.share:.0%}"],
-            )
-            for hint in diff.hints[:_MOST_HINTS]
-        ]
-        rows_view(
-            rows,
-            _HINTS,
-            key="compare-hint-rows",
-            label="Calls that read the same",
-            actions=("Show A", "Show B"),
-            on_action=partial(_show_hint, dict((hint.a, hint.b) for hint in diff.hints)),
-        )
-        if len(diff.hints) > _MOST_HINTS:
-            st.caption(f"The first {_MOST_HINTS} of {len(diff.hints):,} are listed.")
-
-
-def _show_hint(partners: Mapping[str, str], word: str, a: str) -> None:
-    _go(a if word == "Show A" else only_in_b(partners[a]))
-
-
-def _called(view: RunView, span_id: str) -> str:
-    span = view.by_id.get(span_id)
-    return "(not in the record)" if span is None else f"{title(span)} · {span.preview or ''}"
+        hints(pair, diff, _go)
 
 
 def _onward(pair: Pair, diff: Diff) -> None:
@@ -192,7 +147,7 @@ def _chosen(diff: Diff) -> Row | None:
     if ref:
         found = find_row(diff, ref)
         if found is not None:
-            return found
+            return hinted(diff, found)
         problem(f"Neither run has a span “{ref[:_ADDRESS_CHARS]}”.")
     return first_row(diff)
 
@@ -222,6 +177,7 @@ def _ways(diff: Diff, row: Row, stops: list[int]) -> tuple[str, str | None, str 
 
 def _go(key: str) -> None:
     st.query_params[ROW] = key
+    st.query_params.pop(WITH, None)
 
 
 def _kind_chosen() -> None:

@@ -25,6 +25,7 @@ _CHANGED: Final = {
     "prompt": "other prompt", "code": "other code", "response": "other reply", "output": "other output",
     "status": "other ending",
 }  # fmt: skip
+_OF_RUNS: Final = {"prompt": "other question", "response": "other answer"}
 _MEANING: Final = {
     "same": "Both runs have this, and it is the same.",
     "added": "Only run B has this.",
@@ -48,19 +49,30 @@ _MATCHED: Final = {
 
 def word(row: Row) -> str:
     """How a row differs, in two or three words."""
+    if is_hint(row):
+        return "same passages"
     if row.status in _WORDS:
         return _WORDS[row.status]
     changed = next((name for name in _CHANGED if name in row.changed), "")
-    if row.kind == "run" and changed == "response":
-        return "other answer"
+    if row.kind == "run" and changed in _OF_RUNS:
+        return _OF_RUNS[changed]
     return _CHANGED.get(changed, "differs")
 
 
 def meaning(row: Row) -> str:
     """What the status of a row says, as a sentence."""
+    if is_hint(row):
+        return (
+            "No partners: both read the same passages, so they may do the same work. Nothing more is known."
+        )
     if row.status == "frontier":
         return _PARTED.get(row.kind, _ASKED_THE_SAME)
     return _MEANING.get(row.status, "What this is, is not known.")
+
+
+def is_hint(row: Row) -> bool:
+    """Whether a row is none of the aligned trees: a call of A beside one of B that is not its partner."""
+    return row.status == "removed" and row.b is not None
 
 
 def matched(row: Row) -> str:
@@ -100,14 +112,6 @@ def plan_words(plan: PlanDivergence) -> str:
     why = "though it had been shown the same" if plan.shown_same else "after it had been shown something else"
     what = "other texts or numbers into the same code" if plan.literals else "other code"
     return f"The root wrote {what}{place}, {why}."
-
-
-def hint_words(hints: int) -> str:
-    """What pairs of calls without a partner are, as a sentence."""
-    return (
-        f"{counted(hints, 'pair')} of calls without a partner that were given the same passages. They may do "
-        "the same work; nothing more is known."
-    )
 
 
 def lacks_partners(diff: Diff) -> bool:

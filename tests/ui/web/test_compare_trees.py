@@ -245,8 +245,11 @@ def test_other_code_is_said_and_shown_with_calls_that_read_the_same(tmp_path: Pa
     looked_at(page)
     (hint,) = rows_of(page, "compare-hint-rows")
     assert hint["Bytes of both"] == "60"
-    page = act_in_row(page, "compare-hint-rows", 0, "Show B")
-    assert "Only run B has this." in texts(page)
+    page = act_in_row(page, "compare-hint-rows", 0, "Compare")
+    assert ":blue-badge[same passages]" in shown(page)
+    assert tables(page)[1:] == ["Response of A and B", "Prompt of A and B"]
+    page = press(page, "Previous difference")
+    assert "with" not in page.query_params and ":blue-badge[same passages]" not in shown(page)
 
 
 def test_an_address_that_asks_for_what_is_not_there_is_said(tmp_path: Path) -> None:
@@ -258,7 +261,8 @@ def test_an_address_that_asks_for_what_is_not_there_is_said(tmp_path: Path) -> N
         "Neither run has a span “nothing”.",
     ]
     assert len(listed(page)) == 13
-    page = compare(kind="batch")
+    page = compare(kind="batch", row=listed(page)[0]["key"], **{"with": "nobody"})
+    assert problems(page) == ["“nobody” read nothing that this row read too."]
     assert "No row fits." in texts(page)
     assert "The row that is shown below is not in the list." in texts(page)
 
