@@ -211,7 +211,18 @@ class Environment:
             task.cancel()
 
     async def close(self) -> None:
-        """End the worker and remove its scratch folder."""
+        """End the worker and remove its scratch folder; a cancellation meanwhile counts when that is done."""
+        ending = asyncio.ensure_future(self._end())
+        cancelled: asyncio.CancelledError | None = None
+        while not ending.done():
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    async def _end(self) -> None:
         worker, self._worker = self._worker, None
         self.drop_calls()
         with contextlib.suppress(WorkerDied):

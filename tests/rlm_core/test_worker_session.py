@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import re
@@ -430,3 +431,22 @@ def test_a_module_of_the_project_lies_behind_the_installed_ones(worker: Worker) 
 
 def test_prompts_and_replies_may_hold_anything(shared: Worker) -> None:
     assert shared.out("print(llm_query('\\ud800\\x00') == '\\ud800\\x00')") == "True"
+
+
+def test_a_worker_ends_also_when_its_end_is_cancelled() -> None:
+    """As by Ctrl-C in the last moment of a run: nothing of it may be left."""
+    with Worker() as worker:
+        pid = worker.environment.pid
+        assert pid is not None
+
+        async def impatient() -> None:
+            ending = asyncio.create_task(worker.environment.close())
+            for _ in range(3):
+                await asyncio.sleep(0)
+                ending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await ending
+
+        worker.wait(impatient())
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
