@@ -102,7 +102,7 @@ def said_by(detail: Mapping[str, Any], span: SpanRow) -> _Text:
     text = detail.get("answer") if span.kind == "run" else detail.get("response")
     if text is not None:
         return str(text), "(empty)"
-    return None, f"Nothing: {what_went_wrong(span) or 'no reply is recorded.'}"
+    return None, f"No reply: {what_went_wrong(span) or 'no reply is recorded.'}"
 
 
 def asked_of(detail: Mapping[str, Any], span: SpanRow) -> _Text:

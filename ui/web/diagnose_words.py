@@ -1,4 +1,6 @@
-"""Diagnoses in the words of the pages. Only what is said here may stand in labels: logs are untrusted."""
+"""Diagnoses in the words of the pages. Logs are untrusted: of what is said here all but `patched_words` may
+stand in labels.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +61,7 @@ MODE_TITLES: Final = {
 }
 _UNKNOWN: Final[tuple[str, Colour]] = ("unknown", "gray")
 _NAMED: Final = 3  # spans of a trial that are named
+_TEXT_CHARS: Final = 60  # of the one text that a trial put in
 
 
 def badge(words: Mapping[str, tuple[str, Colour]], name: object) -> tuple[str, Colour]:
@@ -74,10 +77,13 @@ def span_words(view: RunView, span_id: object) -> str:
 
 
 def patched_words(view: RunView, patches: Sequence[Mapping[str, Any]]) -> str:
-    """Which spans a trial replaced."""
+    """Which spans a trial replaced; of a single one also with what, so it is no text of ours."""
     if not patches:
         return "nothing"
     named = [span_words(view, patch.get("span_id")) for patch in patches[:_NAMED]]
+    if len(patches) == 1:
+        even = " ".join(str(patches[0].get("text")).split())
+        return f"{named[0]}: “{even if len(even) <= _TEXT_CHARS else even[: _TEXT_CHARS - 1] + '…'}”"
     more = len(patches) - len(named)
     return ", ".join(named) + (f" and {counted(more, 'more', 'more')}" if more else "")
 

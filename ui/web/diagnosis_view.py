@@ -90,10 +90,11 @@ def _facts(state: State, found: Mapping[str, Any]) -> None:
             origin = "the good run" if found.get("expected_from") == "good run" else "a person"
             fact(f"Answer that {origin} gives", expected)
             fact("Compared by", str(found.get("match")))
-        with st.container(width="content", gap=None):
-            st.caption("With the culprits replaced")
-            word, colour = badge(OUTCOME, found.get("outcome"))
-            st.badge(word, color=colour)
+        if found.get("culprits"):
+            with st.container(width="content", gap=None):
+                st.caption("With the culprits replaced")
+                word, colour = badge(OUTCOME, found.get("outcome"))
+                st.badge(word, color=colour)
         fact("Mode", str(found.get("mode")))
         fact("Took", spent_words(found.get("replays"), found.get("live_calls"), found.get("cost_usd")))
         fact("Allowed", budget_words(state.budget))

@@ -191,8 +191,8 @@ def _proof(view: RunView) -> str:
         else f"compares it with the other example, which ran the same code and found {right.answer}"
     )
     return (
-        "Nobody has to find that call by reading. “Find the call that broke it”, which stands beside the "
-        f"views of every run, {against}, and runs the recorded code again with single replies replaced, "
+        "Nobody has to find that call by reading. “Diagnose”, which stands beside the views "
+        f"of every run, {against}, and runs the recorded code again with single replies replaced, "
         "until the answer comes out right. The fewest replies that do it are the cause, and the replays are "
         "the proof. No model is asked, so it costs nothing."
     )

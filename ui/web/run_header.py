@@ -29,7 +29,8 @@ _ANSWER_CHARS: Final = 600
 _ANSWER_LINES: Final = 6
 _FACT_CHARS: Final = 60
 _COMPARE: Final = ":blue[Compare]"
-_DIAGNOSE: Final = ":blue[Find the call that broke it]"
+_DIAGNOSE: Final = ":blue[Diagnose]"  # short: the row stands beside the views at 1280 pixels
+_DIAGNOSE_HELP: Final = "Find the call that broke the answer."
 _CHIP_HELP: Final = "Narrow the tree to these."
 _CHIP_COLOURS: Final[dict[str, Colour]] = {
     "error": "red",
@@ -89,7 +90,7 @@ def onward(record: Record) -> None:
             # the Runs page compares the two runs that are chosen there: this one already is
             st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run_id})
             page, query = diagnose_link(run_id)
-            st.page_link(page, label=_DIAGNOSE, query_params=query)
+            st.page_link(page, label=_DIAGNOSE, query_params=query, help=_DIAGNOSE_HELP)
 
 
 def _chips(record: Record) -> None:

@@ -269,7 +269,7 @@ def test_a_verdict_its_culprit_its_proof_and_what_it_rests_on_are_shown(examples
     assert ":green-badge[proven]" in words and ":red-badge[culprit]" in words
     assert ":green-badge[replayable]" in words and "It should have said: as the good run has it" in words
     assert [row["Replaced"] for row in rows_of(page, "trials")] == [
-        "llm_query 1 in cell 1, llm_query 14 in cell 1", "llm_query 1 in cell 1",
+        "llm_query 1 in cell 1, llm_query 14 in cell 1", "llm_query 1 in cell 1: “billing”",
     ]  # fmt: skip
     assert {"The code stays as it was.", "numpy is another one now."} <= set(texts(page))
     assert "2 replays, 0 model calls, $0" in texts(page)

@@ -20,7 +20,7 @@ def test_the_broken_example_is_diagnosed_in_two_clicks_and_reported_in_three(
     page: Page, visit: ui.Visit, home: Home
 ) -> None:
     page.goto(f"{visit.url}/run?run={BROKEN}")
-    page.get_by_role("link", name="Find the call that broke it").click()
+    page.get_by_role("link", name="Diagnose").click()
     expect(page.get_by_text("Budget: at most 200 replays, no model call.")).to_be_visible()
     page.get_by_role("button", name="Find minimal cause").click()
 
