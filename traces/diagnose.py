@@ -36,7 +36,7 @@ from traces.replay import BudgetUsedUp, Replayer
 from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
 from traces.suspects import Suspect, suspects, unseen_words
-from traces.telling import right_answers, telling
+from traces.telling import Answers, right_answers, telling
 from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
 from traces.view import RunView
 
@@ -183,7 +183,7 @@ class _Work:
             self.stage(f"trying all {len(candidates):,} candidates together")
             trial = self.play(candidates)
             joint.append((len(candidates), trial))
-            told = trial.outcome == "reached_root" and telling(trial, self.right)
+            told = trial.outcome == "reached_root" and any(telling(trial, one) for one in self.right)
             if trial.outcome == "fixed" or told:
                 return self._found(*(inside or (candidates, trial)), repeat)
             if trial.outcome == "reached_root":  # the root was shown something else, but not the right answer
@@ -380,7 +380,7 @@ def _key(chosen: Sequence[Candidate]) -> frozenset[Patch]:
     return frozenset(one.patch for one in chosen)
 
 
-def _answer(trial: Trial, joint: Trial, right: Sequence[str]) -> Answer:
+def _answer(trial: Trial, joint: Trial, right: Sequence[Answers]) -> Answer:
     """Whether a trial does what all candidates together do: make the answer right, else tell roots the right
     one in the same places; where none is told, show every root the same and give the same answer."""
     if trial.outcome == "fixed":
@@ -389,8 +389,9 @@ def _answer(trial: Trial, joint: Trial, right: Sequence[str]) -> Answer:
         return "unknown"
     if joint.outcome == "fixed":
         return "no"
-    if told := telling(joint, right):
-        return "yes" if telling(trial, right) >= told else "no"
+    for answers in right:
+        if told := telling(joint, answers):
+            return "yes" if telling(trial, answers) >= told else "no"
     return "yes" if (trial.shown, trial.answer) == (joint.shown, joint.answer) else "no"
 
 

@@ -1,0 +1,43 @@
+"""The output that tells a root the right answer is the measure of what a patch does, not the rest of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from traces.telling import right_answers, telling
+from traces.trial import Difference, Target, Trial
+
+
+def shown(cell: int, old: str, new: str) -> Difference:
+    return Difference("shown", "0", cell, cell, f"c{cell}", old, new)
+
+
+def replay(*differences: Difference) -> Trial:
+    return Trial((), "strict", "reached_root", "5", "5", differences=differences)
+
+
+@pytest.mark.parametrize(
+    ("right", "old", "new"),
+    [
+        ("17", "answer: 5", "answer: 17"),
+        ("Elm Road, Oak Lane.", "found elm road", "found:  ELM ROAD,  Oak Lane"),
+        ("There are 17 refunds in 2 shops", "{'refunds': 5, 'shops': 2}", "{'refunds': 17, 'shops': 2}"),
+        ("Elm Road and Oak Lane", "['Elm Road']", "['Elm Road', 'Oak Lane']"),
+    ],
+)
+def test_an_output_tells_an_answer_in_its_words_or_by_its_values(right: str, old: str, new: str) -> None:
+    trial = replay(shown(0, "replies: ['Five!']", "replies: ['five']"), shown(1, old, new))
+    places = [telling(trial, answers) for answers in right_answers(Target(right), None)]
+    assert frozenset({("0", 1)}) in places and all(("0", 0) not in found for found in places)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("answer: 5", "answer: 175"), ("17 of 5", "17 of 6"), ("5", "17.5"), ("5", "x17")]
+)
+def test_other_numbers_and_what_was_told_before_tell_nothing(old: str, new: str) -> None:
+    trial = replay(shown(0, old, new))
+    assert not any(telling(trial, answers) for answers in right_answers(Target("17"), None))
+
+
+def test_a_pattern_is_told_by_no_output() -> None:
+    assert not any(right_answers(Target("1.", how="regex"), None))
