@@ -42,6 +42,7 @@ from traces.view import RunView
 
 _SUSPECTS: Final = 50  # that a diagnosis lists
 _CANCELLED: Final = "it was cancelled"
+_ALLOW: Final = "With calls to a model allowed, what the record lacks would be asked."
 _NO_SUSPECT: Final = (
     "No sub-call that looks wrong by itself was found, and no good run was given to compare with."
 )
@@ -122,6 +123,7 @@ class _Work:
     check: Replayability | None = None
     difference: Diff | None = None
     candidates: tuple[Candidate, ...] = ()
+    background: tuple[Candidate, ...] = ()  # patched in every trial
     trials: list[Trial] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     stopped: str | None = None
@@ -190,7 +192,28 @@ class _Work:
                 silent = silent or (candidates, trial)
             if trial.outcome == "moved" and trial.reached is not None and trial.reached.path != "0":
                 inside = inside or (candidates, trial)  # a child's root typed its answer: see the next sets
-        return self._found(*(inside or silent), repeat) if silent else self._not_fixed(joint)
+        if silent:
+            return self._found(*(inside or silent), repeat)
+        return self._with_noise(choice.sets[0], repeat) or self._not_fixed(joint)
+
+    def _with_noise(self, candidates: tuple[Candidate, ...], repeat: int) -> Diagnosis | None:
+        """Where no model may be asked and the candidates lead to prompts that no run holds: the same with all
+        other replies as the good run has them, which differ in no more than white space or letter case. None
+        when that does not help.
+        """
+        if self.good is None or self.budget.live_calls or self.trials[-1].outcome != "undecided":
+            return None
+        chosen = {one.span_id for one in candidates}
+        closer = from_good_run(self.view, self.good, diff(self.view, self.good, "exact").frontier, {})
+        self.background = tuple(one for one in closer.sets[0] if one.span_id not in chosen)
+        if not self.background:
+            return None
+        self.stage(f"trying them with {len(self.background):,} replies that differ in form only")
+        trial = self.play(candidates)
+        if trial.outcome in ("fixed", "reached_root"):
+            return self._found(candidates, trial, repeat)
+        self.background = ()
+        return None
 
     def _found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
         self.candidates = tuple(candidates)
@@ -208,6 +231,8 @@ class _Work:
         again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
         if trial.outcome != "fixed":
             words.append(asked_again_words([one.outcome for one in again], [one.answer for one in again]))
+        if found.ended == "unknown" and not self.budget.live_calls:
+            words.append(_ALLOW)
         if others:
             words.append(f"Another text for {names_of(self.view, others)} would do as well.")
         kinds = {one.culprit.kind for one in found.members}
@@ -215,11 +240,14 @@ class _Work:
             "sub_call" if "cell" not in kinds else "cell" if len(kinds) == 1 else "sub_call_and_cell",
             " ".join(words),
             outcome=trial.outcome,
-            proven=found.ended == "minimal" and trial.outcome == "fixed" and not others,
+            proven=found.ended == "minimal"
+            and trial.outcome == "fixed"
+            and not others
+            and not self.background,
             culprits=tuple(one.culprit for one in found.members),
             reached=trial.reached,
             asked_again=tuple(one.outcome for one in again),
-            assumed=assumed_words(trial, found, self.view),
+            assumed=assumed_words(trial, found, self.view, len(self.background)),
         )
 
     def _kept(self, found: Found[Candidate], trial: Trial) -> Trial:
@@ -227,7 +255,7 @@ class _Work:
         if self.recorded_in is None or self.cancelled() or self._replays_left() < 1:
             return trial
         assert self.player is not None
-        patches = [one.patch for one in found.members]
+        patches = [one.patch for one in (*found.members, *self.background)]
         kept = record_replay(self.recorded_in, self.player, patches, mode=self.mode, target=self.target)
         self.trials.append(kept)
         self.tell(kept)
@@ -252,10 +280,8 @@ class _Work:
         outcome = joint[0][1].outcome
         if self._plan_diverged():
             return self.result("plan_diverged", f"{_plan_words(self.difference)} {words}", outcome=outcome)
-        hint = ""
-        if outcome == "undecided" and self.budget.live_calls == 0:
-            hint = " With calls to a model allowed, what the record lacks would be asked."
-        return self.result("undecided", words + hint, outcome=outcome)
+        hint = outcome == "undecided" and self.budget.live_calls == 0
+        return self.result("undecided", f"{words} {_ALLOW}" if hint else words, outcome=outcome)
 
     def _nothing_to_try(self, repeat: int) -> Diagnosis:
         if self._plan_diverged():
@@ -311,7 +337,7 @@ class _Work:
         """One replay. Raises OutOfBudget, with the reason in `stopped`, when it may not be made."""
         assert self.player is not None
         self._stop_if_wished()
-        patches = [one.patch for one in chosen]
+        patches = [one.patch for one in (*chosen, *self.background)]
         try:
             trial = self.player.trial(patches, mode=mode or self.mode, target=self.target)
         except BudgetUsedUp as error:

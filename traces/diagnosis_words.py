@@ -124,9 +124,17 @@ def suspects_words(
     return " ".join(said)
 
 
-def assumed_words(trial: Trial, found: Found[Candidate], view: RunView) -> tuple[str, ...]:
+def assumed_words(
+    trial: Trial, found: Found[Candidate], view: RunView, background: int = 0
+) -> tuple[str, ...]:
     """What the verdict on a set of culprits rests on, beyond the replays themselves."""
     said = list(trial.assumed)
+    if background:
+        said.append(
+            f"{number_of(background, 'other reply', 'other replies')} that differ in form only (white space, "
+            "letter case) were taken from the good run as well, so that no prompt is new; that they do not "
+            "matter is assumed."
+        )
     if not found.monotone:
         said.append("Some texts undo what others do, so other minimal sets are possible.")
     guessed = [one.span_id for one in found.members if one.culprit.origin not in ("good run", "user")]

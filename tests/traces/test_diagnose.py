@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -160,28 +161,54 @@ def test_a_wish_to_stop_ends_it_with_what_was_found(home: Home) -> None:
     assert tuple(seen) == found.trials and len(seen) == 1 and len(stages) >= 3
 
 
-def test_changed_prompts_leave_it_open_unless_a_model_may_be_asked(home: Home) -> None:
-    codes = (COUNT + "\nline = llm_query(f'say {replies}')\nprint(line)", "FINAL_VAR('line')")
+def summed(*wrong: int, spaces: bool = False) -> Callable[[Request], str]:
+    """A sub-model that also adds up the numbers it is shown; its replies may end in spaces."""
 
-    def sub(wrong: tuple[int, ...]) -> Callable[[Request], str]:
-        def answer(request: Request) -> str:
-            if request.prompt.startswith("say"):
-                return str(24 + 6 * request.prompt.count("9"))
-            return says(*wrong)(request) + " " * (len(wrong) and request.prompt.count("2"))
+    def answer(request: Request) -> str:
+        if request.prompt.startswith("add"):
+            return str(sum(map(int, re.findall(r"\d+", request.prompt))))
+        return says(*wrong)(request) + " " * (spaces and int(request.prompt[5]) % 2)
 
-        return answer
+    return answer
 
-    bad = recorded(home, *codes, sub=sub((4,)))
-    good = recorded(home, *codes, sub=sub(()), run_id=GOOD)
-    strict = diagnose(home, bad, good=good)
-    assert (strict.verdict, strict.culprits, strict.mode) == ("undecided", (), "strict")
-    assert "calls to a model allowed" in strict.words
+
+SUMS = (
+    "replies = llm_batch([f'item {n}: how many?' for n in range(8)])\n"
+    "total = ' '.join(llm_query('add ' + ' / '.join(replies[i:i + 4])) for i in (0, 4))\nprint(total)",
+    FINAL,
+)
+
+
+def test_changed_prompts_are_asked_when_calls_are_allowed(home: Home) -> None:
+    bad = recorded(home, *SUMS, sub=summed(2, 5, spaces=True))
+    good = recorded(home, *SUMS, sub=summed(), run_id=GOOD)
     asked = diagnose(
-        home, bad, good=good, budget=Budget(9, 3),
-        replayer=lambda *args, **options: Replayer(*args, handler=live(sub=sub(())), **options),
+        home, bad, good=good, budget=Budget(9, 4),
+        replayer=lambda *args, **options: Replayer(*args, handler=live(sub=summed()), **options),
     )  # fmt: skip
     assert (asked.verdict, asked.mode, asked.proven) == ("sub_call", "recompute", True), asked.words
-    assert culprits(asked) == spans(bad, 4) and asked.spent.live_calls == 1
+    assert culprits(asked) == spans(bad, 2, 5) and 0 < asked.spent.live_calls <= 4
+
+
+def test_without_calls_replies_that_differ_in_form_only_are_taken_along_and_it_is_not_called_proven(
+    home: Home,
+) -> None:
+    bad = recorded(home, *SUMS, sub=summed(2, 5, spaces=True))
+    good = recorded(home, *SUMS, sub=summed(), run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "fixed", False), found.words
+    assert culprits(found) == spans(bad, 2, 5) and found.spent.live_calls == 0
+    assert "could not be told" in found.words and "calls to a model allowed" in found.words
+    assert any("white space" in sentence for sentence in found.assumed)
+
+
+def test_prompts_that_no_run_holds_leave_it_open(home: Home) -> None:
+    told = SUMS[0].replace("'add '", "'add ' + str(len(replies[0])) + ' '")
+    bad = recorded(home, told, FINAL, sub=summed(2, spaces=True))
+    good = recorded(home, SUMS[0], FINAL, sub=summed(), run_id=GOOD)
+    found = diagnose(home, bad, good=good, patches=[Patch(span_of(bad, "sub_call", 2), "4")])
+    assert (found.verdict, found.outcome, found.culprits) == ("undecided", "undecided", ())
+    assert "calls to a model allowed" in found.words
 
 
 def test_texts_of_a_person_are_tried_and_reduced_to_those_that_matter(home: Home) -> None:
