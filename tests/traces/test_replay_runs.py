@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from rlm_core import FunctionLMHandler, Request
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
-from rlm_core.errors import InputError
+from rlm_core.errors import InputError, RunCancelled
 from rlm_core.rlm import RLM
 from rlm_core.telemetry import as_json
 from tests.support.command import ROOT
@@ -126,6 +128,24 @@ def test_a_replay_that_cannot_go_on_has_ended_with_an_error_and_says_why(home: H
     facts = replay_facts(played)
     assert (trial.outcome, played.summary.status, played.summary.answer) == ("undecided", "error", None)
     assert facts is not None and facts.stopped == trial.stopped and facts.stopped
+
+
+def test_a_replay_is_cancelled_while_a_model_keeps_silent(home: Home) -> None:
+    view = record(home, ASK, SUM, END)
+    asked = threading.Event()
+
+    async def silent(request: Request) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    model, budget = FunctionLMHandler(silent), Budget(live_calls=9)
+    with Replayer(home, view, handler=model, budget=budget, cancelled=asked.is_set) as replayer:
+        trial = record_replay(home, replayer, mode="live", cancelled=asked.is_set)
+        assert (trial.outcome, trial.stopped, trial.answer) == ("undecided", "it was cancelled", None)
+        assert load_run(home, trial.run_id or "").summary.status == "cancelled"
+        with pytest.raises(RunCancelled):
+            replayer.check()
 
 
 def test_a_record_may_say_anything_of_itself_as_a_replay(home: Home) -> None:
