@@ -15,14 +15,12 @@ from rlm_core.progress import Watcher
 from rlm_core.telemetry import Attribute, Recorder, RunSpan, as_json, preview
 from traces.home import Home, new_run_id
 from traces.recording import Recording, open_recording
-from traces.replay_facts import replay_facts, top_facts
+from traces.replay_facts import top_facts
 from traces.trial import Mode, Patch, Target, Trial
 from traces.view import RunView
 
 if TYPE_CHECKING:
     from traces.replay import Replayer
-
-__all__ = ["record_replay", "replay_facts"]
 
 
 class _ReplayRecorder(Recorder):
