@@ -131,7 +131,7 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.suspected: dict[str, Suspect] = suspects(self.view)
-        self.right = right_answers(self.target, self.good)
+        self.right = right_answers(self.target, self.view.summary.answer, self.good)
 
     # -- the way
 

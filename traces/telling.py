@@ -16,27 +16,38 @@ from traces.trial import Target, Trial
 from traces.view import RunView
 
 Place = tuple[str, int]  # run path, cell
-Answers = tuple[tuple[str, ...], ...]  # each is told by an output that holds all of its texts
+#: An output tells an answer when it holds all of the first texts and none of the others (in normal form).
+Told = tuple[frozenset[str], frozenset[str]]
+Answers = tuple[Told, ...]
 
-_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
-_BETWEEN: Final = re.compile(r"[,;]| and ")
+_VALUE: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*)*")
+_BETWEEN: Final = re.compile(r"[,;\n]| and ")
 
 
-def right_answers(target: Target | None, good: RunView | None) -> tuple[Answers, ...]:
+def right_answers(
+    target: Target | None, wrong: str | None = None, good: RunView | None = None
+) -> tuple[Answers, ...]:
     """What an output could tell: the answer that is wanted, and what the child runs of the good run answered.
-    First these as they stand (in normal form), then their numbers, or the items of a list, in any words.
+    First these as they stand; then what sets the wanted answer apart from the wrong one, and the values of
+    the others, in any words: numbers, names, items of lists.
     """
-    texts = [] if target is None or target.how in ("regex", "judge") else [target.text]
+    texts = []
     if good is not None:
         digests = [span.attributes.get(f"{sc.ANSWER}.sha256") for span in good.spans if span.is_child_run]
-        texts += good.payloads({one for one in digests if isinstance(one, str)}).values()
-    whole = tuple(dict.fromkeys(wanted for text in texts if (wanted := normalise(text))))
-    return tuple((wanted,) for wanted in whole), tuple(parts for text in whole if (parts := _parts(text)))
+        texts = list(good.payloads({one for one in digests if isinstance(one, str)}).values())
+    values = [(found, frozenset[str]()) for text in texts if (found := _values(text))]
+    if target is not None and target.how not in ("regex", "judge"):
+        texts.append(target.text)
+        right, old = _values(target.text), _values(wrong or "")
+        values.append((right - old, old - right))
+    whole = [(frozenset([wanted]), frozenset[str]()) for text in texts if (wanted := normalise(text))]
+    return tuple(whole), tuple(one for one in values if any(one))
 
 
-def _parts(wanted: str) -> tuple[str, ...]:
-    items = [item for part in _BETWEEN.split(wanted) if (item := part.strip())]
-    return tuple(_NUMBER.findall(wanted)) or (tuple(items) if len(items) > 1 else ())
+def _values(text: str) -> frozenset[str]:
+    """Numbers and names, where there are none the items of a list."""
+    found = _VALUE.findall(text) or _BETWEEN.split(text)
+    return frozenset(wanted for one in found if (wanted := normalise(one)))
 
 
 def telling(trial: Trial, answers: Answers) -> frozenset[Place]:
@@ -45,10 +56,14 @@ def telling(trial: Trial, answers: Answers) -> frozenset[Place]:
         (one.path, one.cell)
         for one in trial.differences
         if one.what == "shown" and one.cell is not None
-        and any(_tells(one.new, parts) and not _tells(one.old, parts) for parts in answers)
+        and any(_tells(one.new, told) and not _tells(one.old, told) for told in answers)
     )  # fmt: skip
 
 
-def _tells(output: str | None, parts: tuple[str, ...]) -> bool:
+def _tells(output: str | None, told: Told) -> bool:
     text = normalise(output or "")
-    return all(re.search(rf"(?<!\w)(?<!\d[.,]){re.escape(part)}(?!\w|[.,]\d)", text) for part in parts)
+    return all(_holds(text, one) for one in told[0]) and not any(_holds(text, one) for one in told[1])
+
+
+def _holds(text: str, value: str) -> bool:
+    return re.search(rf"(?<!\w)(?<!\d[.,]){re.escape(value)}(?!\w|[.,]\d)", text) is not None
