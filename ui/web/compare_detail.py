@@ -150,8 +150,8 @@ def _both(details: tuple[Texts, Texts], key: str, *, one_text: bool, whole: bool
         if left != right:
             st.markdown(f"###### {_TEXTS[name]}")
             diff_view(
-                left, right, key=f"compare-{key}-{name}", names=("A", "B"), one_text=one_text, whole=whole,
-                label=f"{_TEXTS[name]} of A and B",
+                left, right, key=f"compare-{key}-{name}", names=_names(name, one, other),
+                label=f"{_TEXTS[name]} of A and B", one_text=one_text, whole=whole,
             )  # fmt: skip
     same = [name for name in names if one.get(name) == other.get(name)]
     if names and len(same) == len(names):
@@ -164,6 +164,12 @@ def _both(details: tuple[Texts, Texts], key: str, *, one_text: bool, whole: bool
         if box.open:
             with box:
                 _whole(one[name], name, f"compare-{key}-{name}-text")
+
+
+def _names(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, str]:
+    """What stands above the two sides of a text; one that is not there is not taken for an empty one."""
+    a, b = (side if name in texts else f"{side} has none" for side, texts in (("A", one), ("B", other)))
+    return a, b
 
 
 def _one_side(side: Texts, key: str) -> None:

@@ -104,10 +104,12 @@ def find_row(diff: Diff, ref: str) -> Row | None:
     return known or next((row for row in diff.rows if row.b == ref), None)
 
 
-def first_row(diff: Diff) -> Row | None:
-    """The row to begin with: where the runs part, else the first that differs, else the first."""
-    differing = next((row for row in diff.rows if is_difference(row)), None)
-    return next(iter(diff.frontier), differing or next(iter(diff.rows), None))
+def first_row(diff: Diff, kind: str = "") -> Row | None:
+    """The row to begin with: where the runs part, else the first that differs, else the first; of a kind, if
+    one is given and the runs have any."""
+    wanted = [row for row in diff.rows if row.kind == kind] or diff.rows
+    parted = next((row for row in wanted if row.status == "frontier"), None)
+    return parted or next((row for row in wanted if is_difference(row)), next(iter(wanted), None))
 
 
 def lines_of(diff: Diff, a: RunView, b: RunView, shape: Shape) -> Lines:

@@ -89,7 +89,7 @@ _CAUSE: Final = "Replays A with replies of B, to prove which of the differences 
 
 def _list_and_row(pair: Pair, diff: Diff) -> None:
     shape = _shape(diff)
-    row = _chosen(diff)
+    row = _chosen(diff, shape.kind)
     lines = pair.once("lines", shape, lambda: lines_of(diff, pair.a, pair.b, shape))
     stops = pair.once("stops", shape.kind, lambda: _stops(diff, shape.kind))
     _tools(pair, diff, lines, shape)
@@ -141,7 +141,7 @@ def _shape(diff: Diff) -> Shape:
     return Shape(asked == "1", kind)
 
 
-def _chosen(diff: Diff) -> Row | None:
+def _chosen(diff: Diff, kind: str) -> Row | None:
     """The row of the address, else the one to begin with."""
     ref = st.query_params.get(ROW, "")
     if ref:
@@ -149,7 +149,7 @@ def _chosen(diff: Diff) -> Row | None:
         if found is not None:
             return hinted(diff, found)
         problem(f"Neither run has a span “{ref[:_ADDRESS_CHARS]}”.")
-    return first_row(diff)
+    return first_row(diff, kind)
 
 
 def _stops(diff: Diff, kind: str) -> list[int]:

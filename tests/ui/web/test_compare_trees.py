@@ -120,6 +120,16 @@ def tables(page: AppTest) -> list[str]:
     ]
 
 
+def heads(page: AppTest) -> list[list[str]]:
+    """What stands above the sides of texts."""
+    protos = (getattr(element, "proto", None) for element in elements(page))
+    return [
+        json.loads(one.json)["names"]
+        for one in protos
+        if getattr(one, "component_name", "") == "rlmscope.diff"
+    ]
+
+
 def row_in_address(page: AppTest) -> str:
     row = page.query_params["row"]
     return row[0] if isinstance(row, list) else str(row)
@@ -162,10 +172,12 @@ def test_one_kind_can_be_listed(tmp_path: Path) -> None:
     own = [line for line in listed(page) if line["look"] not in ("gap", "parent")]
     assert len(own) == 21 and {line["label"].split()[0] for line in own} == {"llm_query"}
     assert not problems(page)
+    assert "Response of A and B" in tables(page)
     page.segmented_control(key="compare-kind").set_value("cell")
     assert page.query_params["kind"] in ("sub_call", ["sub_call"])
     looked_at(page)
     assert page.query_params["kind"] in ("cell", ["cell"])
+    assert "All texts of both sides are the same." in texts(page)
 
 
 def test_the_first_row_is_where_the_runs_part_and_keys_lead_on(tmp_path: Path) -> None:
@@ -280,6 +292,7 @@ def test_a_failed_side_says_what_went_wrong(tmp_path: Path) -> None:
     assert "server: no message is recorded" in texts(page)
     (line,) = [line for line in listed(page) if line["tone"] == "bad"]
     assert (line["word"], line["b"]) == ("other reply", "yes")
+    assert heads(page)[1:] == [["A has none", "B"]]
 
 
 def test_hostile_texts_are_plain_text_in_list_and_row(tmp_path: Path) -> None:
