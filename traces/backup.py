@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import InputError, RecordError
-from traces import diagnosis_log, ingest, store
+from traces import check_log, diagnosis_log, ingest, store
 from traces.home import Home
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def _fill(home: Home, copy: Home, tell: Tell) -> Backup:
         # the log first: a run that is deleted from now on is in the copy whole, or as deleted
         with suppress(FileNotFoundError):
             made.bytes += _copy_lines(home.user_log, copy.user_log)
-        made.bytes += _copy_diagnoses(home, copy)
+        made.bytes += _copy_logs(diagnosis_log.folder(home), diagnosis_log.folder(copy))
+        made.bytes += _copy_logs(check_log.folder(home), check_log.folder(copy))
         with store.writer(home.store, deadline) as con:
             made.notices = ingest.fill(home, con).notices
             tell("copying the store")
@@ -139,15 +140,15 @@ def _copy_spools(home: Home, made: Backup, copy: Home, tell: Tell) -> None:
     made.running = tuple(running)
 
 
-def _copy_diagnoses(home: Home, copy: Home) -> int:
-    """The logs of diagnoses, of those that go on the lines that are complete; the number of bytes."""
-    logs = sorted(diagnosis_log.folder(home).glob("*.jsonl"))
+def _copy_logs(source: Path, target: Path) -> int:
+    """The logs of a folder, of those that go on the lines that are complete; the number of bytes."""
+    logs = sorted(source.glob("*.jsonl"))
     if logs:
-        diagnosis_log.folder(copy).mkdir(mode=0o700)
+        target.mkdir(mode=0o700)
     copied = 0
     for log in logs:
         with suppress(FileNotFoundError):  # deleted since the listing
-            copied += _copy_lines(log, diagnosis_log.folder(copy) / log.name)
+            copied += _copy_lines(log, target / log.name)
     return copied
 
 

@@ -74,11 +74,16 @@ def new_check_id() -> str:
     return "c" + new_run_id()
 
 
+def folder(home: Home) -> Path:
+    """Where the files are; it may not exist yet."""
+    return home.root / "checks"
+
+
 def log_file(home: Home, check_id: str) -> Path:
     """The file of a check. Raises InputError for an id that could leave the folder."""
     if not is_run_id(check_id):
         raise InputError(f"{check_id[:100]!r} is not the id of a check.")
-    return home.root / "checks" / f"{check_id}.jsonl"
+    return folder(home) / f"{check_id}.jsonl"
 
 
 def stop_file(home: Home, check_id: str) -> Path:
@@ -180,7 +185,7 @@ class CheckLog:
 def checks(home: Home, name: str | None = None) -> list[PastCheck]:
     """The checks of a set (of all sets), the oldest first; files that cannot be read are passed over."""
     found = []
-    for path in (home.root / "checks").glob("*.jsonl"):
+    for path in folder(home).glob("*.jsonl"):
         past = read_check(path) if is_run_id(path.stem) else None
         if past is not None and name in (None, past.name):
             found.append(past)

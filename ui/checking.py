@@ -95,7 +95,8 @@ class Checker:
             before=last_word(past),
             cancelled=lambda: self.stopped or self.cancelled(),
         ):
-            if not self.stopped:  # what was cancelled half way says nothing
+            half_way = self.stopped or (result.passed is None and self.cancelled())
+            if not half_way:  # what was stopped says nothing
                 self.check.results.append(result)
                 yield result
 

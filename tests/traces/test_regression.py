@@ -13,6 +13,7 @@ from rlm_core.errors import InputError, RecordError
 from tests.support.checked_sets import checked, make_set
 from tests.support.replays import live, recorded, span_of
 from tests.traces.records import record_run
+from traces.backup import backup
 from traces.check_log import CheckLog, checks, last_word, log_file, trend
 from traces.home import Home
 from traces.opinions import judge, tag
@@ -194,6 +195,12 @@ def test_a_check_is_read_as_it_was_written_and_holds_no_text_of_a_run(sums: Home
     found = past.of(TWO)
     assert found is not None and found.proven and len(found.moved_by) == 1
     assert "secret" not in log_file(sums, check_id).read_text()
+
+
+def test_checks_are_in_a_backup(sums: Home, tmp_path: Path) -> None:
+    checked(sums, "sums", (True, False))
+    backup(sums, tmp_path / "copy")
+    assert checks(Home(tmp_path / "copy")) == checks(sums)
 
 
 def test_a_check_that_broke_off_or_whose_process_died_says_so(sums: Home) -> None:

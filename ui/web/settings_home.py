@@ -20,6 +20,7 @@ _WHAT: Final = {
     "corpora": "Texts of documents, and what each corpus consists of",
     "uploads": "Files that were uploaded, as they were",
     "user.jsonl": "What you said about runs: verdicts, notes, tags, deletions, prices",
+    "checks": "What checks of sets found",
     "settings.toml": "These settings",
     "keys.json": "Keys of providers, readable by you alone",
     "logs": "What went wrong, in detail",
