@@ -15,7 +15,7 @@ from rlm_core.normalise import normalise
 from traces.trial import Target, Trial
 from traces.view import RunView
 
-Place = tuple[str, int]  # run path, cell
+Place = tuple[str, int, int]  # run path, cell, which of the answers
 #: An output tells an answer when it holds all of the first texts and none of the others (in normal form).
 Told = tuple[frozenset[str], frozenset[str]]
 Answers = tuple[Told, ...]
@@ -53,11 +53,12 @@ def _values(text: str) -> frozenset[str]:
 def telling(trial: Trial, answers: Answers) -> frozenset[Place]:
     """The places whose output tells one of some answers in a replay, and did not before."""
     return frozenset(
-        (one.path, one.cell)
+        (one.path, one.cell, index)
         for one in trial.differences
         if one.what == "shown" and one.cell is not None
-        and any(_tells(one.new, told) and not _tells(one.old, told) for told in answers)
-    )  # fmt: skip
+        for index, told in enumerate(answers)
+        if _tells(one.new, told) and not _tells(one.old, told)
+    )
 
 
 def _tells(output: str | None, told: Told) -> bool:

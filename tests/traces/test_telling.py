@@ -35,7 +35,7 @@ def test_an_output_tells_an_answer_in_its_words_or_by_its_values(
 ) -> None:
     trial = replay(shown(0, "replies: ['Five!']", "replies: ['five']"), shown(1, old, new))
     places = [telling(trial, answers) for answers in right_answers(Target(right), wrong)]
-    assert frozenset({("0", 1)}) in places and all(("0", 0) not in found for found in places)
+    assert frozenset({("0", 1, 0)}) in places and all(("0", 0, 0) not in found for found in places)
 
 
 @pytest.mark.parametrize(
