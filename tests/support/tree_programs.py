@@ -56,7 +56,7 @@ _JOIN: Final[dict[Task, str]] = {
 class Program:
     """A root: `fault` says in which cell the bad side writes other code, `typed` that it types the answer
     after reading what was printed, `clean` that summaries are given parsed values, not replies as they came,
-    `chatty` that replies are printed as they came.
+    `chatty` that replies are printed as they came, `prose` that a typed answer is a sentence.
     """
 
     task: Task
@@ -66,6 +66,7 @@ class Program:
     typed_children: bool = False
     clean: bool = False
     chatty: bool = False
+    prose: bool = False
     fault: Where = "none"
     faulty_part: int = 0
 
@@ -84,7 +85,8 @@ class Program:
         if not typed:
             return cell('FINAL_VAR("result")')
         printed = last_output(request.messages).partition(ANSWER)[2].split("\n")[0].strip()
-        return f"The output says it.\n{cell(f'FINAL({json.dumps(printed)})')}"
+        said = f"They say of refunds: {printed}." if self.prose and part is None else printed
+        return f"The output says it.\n{cell(f'FINAL({json.dumps(said)})')}"
 
     def _cells(self, side: Side) -> list[str]:
         slip = self.fault if side == "bad" else "none"

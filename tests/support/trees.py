@@ -112,6 +112,7 @@ def plan(
         typed_children=typed and rng.random() < 0.5,
         clean=rng.random() < 0.5,
         chatty=rng.random() < 0.3,
+        prose=rng.random() < 0.3,
         fault=fault,
         faulty_part=rng.randrange(-(-len(reports) // PART)),
     )
