@@ -42,10 +42,8 @@ def culprit_parts(facts: Facts, passages: Mapping[str, Sequence[Passage]]) -> It
     what = "What broke the answer" if facts.proven else "What may have broken the answer"
     yield Heading(what if count == 1 else f"{what}: {count:,} together")
     for number, row in enumerate(facts.culprits[:_MOST], 1):
-        span = facts.view.by_id.get(row["span_id"])
-        yield Heading(
-            f"{number}. {facts.name(row['span_id'])}" if count > 1 else facts.name(row["span_id"]), 3
-        )
+        span, name = facts.view.by_id.get(row["span_id"]), facts.name(row["span_id"])
+        yield Heading(f"{number}. {name}" if count > 1 else name[:1].upper() + name[1:], 3)
         if span is None:
             yield Words(f"The record of the run has no span {row['span_id']}.")
         else:
@@ -58,23 +56,21 @@ def culprit_parts(facts: Facts, passages: Mapping[str, Sequence[Passage]]) -> It
 def _culprit(facts: Facts, span: SpanRow, row: Mapping[str, Any]) -> Iterator[Part]:
     detail = span_detail(facts.view, span)
     should_be = row.get("text") if isinstance(row.get("text"), str) else None
+    origin = Words(_ORIGINS.get(str(row.get("origin")), f"Where that is from: {row.get('origin')}."))
     if span.kind == "cell":
-        yield Sides(
-            Text("The code of the cell", detail["code"], "python"),
-            Text("The code it should have had" if facts.proven else "In its place", should_be, "python"),
-        )
+        label = "The code it should have had" if facts.proven else "The code in its place"
+        was = Text("The code of the cell", detail["code"], "python")
+        yield from (Sides(was, Text(label, should_be, "python")), origin)
         yield Text("What it printed", detail["stdout"])
     else:
         said, asked = ("answer", "question") if span.kind == "run" else ("response", "prompt")
-        instead = "It should have said" if facts.proven else "In its place was put"
+        label = "It should have said" if facts.proven else "In its place was put"
         none = {} if span.status == "ok" else {"absent": "There was no reply."}
-        yield Sides(Text("It said", detail[said], **none), Text(instead, should_be))
+        yield from (Sides(Text("It said", detail[said], **none), Text(label, should_be)), origin)
+        yield Text(f"It was asked (by {span.model})" if span.model else "It was asked", detail[asked])
     failed = span.attributes.get(sc.ERROR_MESSAGE)
     if isinstance(failed, str):
         yield Text("It failed", failed)
-    yield Words(_ORIGINS.get(str(row.get("origin")), f"Where that is from: {row.get('origin')}."))
-    if span.kind != "cell":
-        yield Text(f"It was asked (by {span.model})" if span.model else "It was asked", detail[asked])
 
 
 def _read(read: Sequence[Passage]) -> Iterator[Part]:

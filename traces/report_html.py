@@ -71,6 +71,7 @@ details { margin: .4rem 0; } summary { cursor: pointer; color: var(--key); font-
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0; overflow-wrap: anywhere;
   border-bottom: 1px solid var(--line); }
+td:not(.figure) { min-width: 5.5rem; }
 th { color: var(--soft); font-weight: 600; overflow-wrap: normal; }
 .figure { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 @media print {
