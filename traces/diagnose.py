@@ -276,7 +276,7 @@ class _Work:
     # -- verdicts without a culprit
 
     def _not_fixed(self, joint: Sequence[tuple[int, Trial]]) -> Diagnosis:
-        words = not_fixed_words(joint, self.good is not None)
+        words = not_fixed_words(joint, self.good is not None, self.target)
         outcome = joint[0][1].outcome
         if self._plan_diverged():
             return self.result("plan_diverged", f"{_plan_words(self.difference)} {words}", outcome=outcome)

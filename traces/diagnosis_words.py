@@ -12,6 +12,7 @@ from traces.diagnosis import Origin
 from traces.finding import number_of, some_of
 from traces.reply_facts import short
 from traces.rows import SpanRow
+from traces.same_answer import same_answer
 from traces.trial import Outcome, Target, Trial
 from traces.view import RunView
 
@@ -85,7 +86,7 @@ def asked_again_words(outcomes: Sequence[Outcome], answers: Sequence[str | None]
     return f"Asked again with that output, the root gave the right answer {count}: {quoted(answers[0])}."
 
 
-def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool) -> str:
+def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool, target: Target | None) -> str:
     """Why the candidates, all together, did not make the answer right: pairs of their number and trial."""
     count, trial = trials[0]
     texts = "the good run's texts" if good else "the given texts"
@@ -97,7 +98,9 @@ def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool) -> str:
         why = trial.stopped or "the program ended in an error"
         return f"With {texts} {places} the replay failed: {why}."
     kept = "stays" if trial.outcome == "unchanged" else "becomes"
-    return f"With {texts} {places} the answer {kept} {quoted(trial.answer)}, which is not right."
+    right = None if target is None else same_answer(trial.answer, target.text, target.how)
+    verdict = "is not right" if right is False else "nobody has called right or wrong"
+    return f"With {texts} {places} the answer {kept} {quoted(trial.answer)}, which {verdict}."
 
 
 def suspects_words(
