@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support import browser as ui
 from tests.support.app import Server
+from tests.support.checked_sets import checked, make_set
 from tests.support.loopback import Fault, Loopback, Reply, Script
 from traces.home import Home
 from traces.opinions import judge
@@ -152,6 +153,20 @@ def test_every_page_while_a_hostile_run_goes_on_and_after_it(
     walk_run(page, visit, list_runs(home)[0].run_id)
     walk_steps(page, visit, list_runs(home)[0].run_id)
     walk_diagnose(page, visit, list_runs(home)[0].run_id)
+    walk_sets(page, visit, home)
+
+
+def walk_sets(page: Page, visit: ui.Visit, home: Home) -> None:
+    """The Sets page: the list, and a set with a hostile name whose run has a hostile expected answer."""
+    name = "<img src=x onerror=alert(1)>"
+    make_set(home, name, [(list_runs(home)[0].run_id, hostile("expected"))])
+    checked(home, name, (False,))
+    page.goto(f"{visit.url}/sets")
+    page.get_by_role("table", name="Sets").wait_for()
+    nothing_got_in(page)
+    page.goto(f"{visit.url}/sets?{urlencode({'set': name})}")
+    page.get_by_role("table", name="Checks of the set, newest first").wait_for()
+    nothing_got_in(page, "question", "expected")
 
 
 def walk_asking(page: Page, visit: ui.Visit, documents: Path, gate: threading.Event) -> None:
