@@ -8,6 +8,7 @@ as they came as well, and those may differ for nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from rlm_core import semconv as sc
@@ -21,27 +22,30 @@ Told = tuple[frozenset[str], frozenset[str]]
 Answers = tuple[Told, ...]
 
 _VALUE: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*)*")
+_NONE: Final[frozenset[str]] = frozenset()
 _BETWEEN: Final = re.compile(r"[,;\n]| and ")
 
 
 def right_answers(
     target: Target | None, wrong: str | None = None, good: RunView | None = None
 ) -> tuple[Answers, ...]:
-    """What an output could tell: the answer that is wanted, and what the child runs of the good run answered.
-    First these as they stand; then what sets the wanted answer apart from the wrong one, and the values of
-    the others, in any words: numbers, names, items of lists.
+    """What an output could tell, best first: the answer that is wanted as it stands; what sets it apart from
+    the wrong one, in any words (numbers, names, items of a list); then the same of the answers that child
+    runs of the good run gave.
     """
-    texts = []
+    found: list[Answers] = []
+    if target is not None and target.how not in ("regex", "judge"):
+        right, old = _values(target.text), _values(wrong or "")
+        found = [_whole([target.text]), ((right - old, old - right),) if right != old else ()]
     if good is not None:
         digests = [span.attributes.get(f"{sc.ANSWER}.sha256") for span in good.spans if span.is_child_run]
         texts = list(good.payloads({one for one in digests if isinstance(one, str)}).values())
-    values = [(found, frozenset[str]()) for text in texts if (found := _values(text))]
-    if target is not None and target.how not in ("regex", "judge"):
-        texts.append(target.text)
-        right, old = _values(target.text), _values(wrong or "")
-        values.append((right - old, old - right))
-    whole = [(frozenset([wanted]), frozenset[str]()) for text in texts if (wanted := normalise(text))]
-    return tuple(whole), tuple(one for one in values if any(one))
+        found += [_whole(texts), tuple((_values(text), _NONE) for text in texts if _values(text))]
+    return tuple(found)
+
+
+def _whole(texts: Iterable[str]) -> Answers:
+    return tuple((frozenset([wanted]), _NONE) for text in texts if (wanted := normalise(text)))
 
 
 def _values(text: str) -> frozenset[str]:
