@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from difflib import unified_diff
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from traces.view import RunView
 
 _SHOWN: Final = 300  # characters of a text
+_CODE_LINES: Final = 40
 _LISTED: Final = 10  # culprits, suspects
 _TRIALS: Final = 12  # at each end of the list of trials
 
@@ -67,8 +69,8 @@ def _culprit(view: RunView, culprit: Culprit) -> Iterator[str]:
     said = texts_of(view, [span]).get(span.span_id)
     yield f"{name_of(span)} · {culprit.span_id}"
     if culprit.kind == "cell":
-        yield from _block("  wrote", said)
-        yield from _block("  should have written", culprit.patch)
+        yield "  its code, - as it was, + as it should have been:"
+        yield from _code(said or "", culprit.patch)
         return
     yield from _block("  was asked", _asked(view, culprit))
     failed = span.attributes.get(sc.ERROR_MESSAGE)
@@ -77,6 +79,13 @@ def _culprit(view: RunView, culprit: Culprit) -> Iterator[str]:
     else:
         yield from _block("  said", said)
     yield from _block(f"  should have said ({culprit.origin})", culprit.patch)
+
+
+def _code(was: str, should_be: str) -> Iterator[str]:
+    lines = list(unified_diff(was.splitlines(), should_be.splitlines(), lineterm="", n=2))[2:]
+    yield from (f"  {line(one)}" for one in lines[:_CODE_LINES] if not one.startswith("@@"))
+    if len(lines) > _CODE_LINES:
+        yield f"  and {counted(len(lines) - _CODE_LINES, 'more line')} (--json has the code)"
 
 
 def _asked(view: RunView, culprit: Culprit) -> str | None:

@@ -64,6 +64,16 @@ def test_the_text_says_verdict_culprit_proof_and_cost(call: Call, home: Home) ->
         assert part in done.out, part
 
 
+def test_a_cell_at_fault_is_shown_as_the_change_of_its_code(call: Call, home: Home) -> None:
+    recorded(home, COUNT.replace("in replies)", "in replies[1:])"), "FINAL_VAR('total')", sub=lambda _: "3")
+    recorded(home, COUNT, "FINAL_VAR('total')", sub=lambda _: "3", run_id=GOOD)
+    done = call("diagnose", BAD, "--good", GOOD)
+    assert done.code == 0 and done.out.startswith("Cell 0 broke the answer: ")
+    assert (
+        "\n  -total = sum(int(r) for r in replies[1:])\n  +total = sum(int(r) for r in replies)\n" in done.out
+    )
+
+
 def test_the_expected_answer_that_a_person_keeps_is_the_target(call: Call, home: Home) -> None:
     two_runs(home)
     judge(home, BAD, verdict="wrong", expected="24", how="number")
