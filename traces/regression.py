@@ -8,6 +8,7 @@ wrong, by a short diagnosis of the new one. Nothing is decided by a model.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -162,10 +163,11 @@ def regression_set(home: Home, name: str) -> RegressionSet:
     return RegressionSet(name, tuple(members), tuple(left_out))
 
 
-def set_names(home: Home) -> list[str]:
-    """The tags that are sets: some run has the tag and a known answer."""
+def set_sizes(home: Home) -> dict[str, int]:
+    """The tags that are sets, by name, with how many runs have the tag and a known answer."""
     said = opinions(home)
-    return sorted({tag for run in list_runs(home) if target_of(said, run) for tag in said.tags(run.run_id)})
+    known = (said.tags(run.run_id) for run in list_runs(home) if target_of(said, run))
+    return dict(sorted(Counter(tag for tags in known for tag in tags).items()))
 
 
 def target_of(said: Opinions, run: RunSummary) -> Target | None:

@@ -13,7 +13,7 @@ from tests.support.checked_sets import checked, make_set
 from tests.support.shots import QUESTION, Shot, shot
 from traces.home import Home
 from traces.reading import list_runs
-from traces.regression import set_names
+from traces.regression import set_sizes
 from ui.web.first_steps import BROKEN
 
 # -- Sets
@@ -36,7 +36,7 @@ def set_checked(page: Page, url: str, home: Home) -> None:
 def a_set(home: Home) -> None:
     """A set of two runs, that was checked three times."""
     runs = [run for run in list_runs(home) if run.question == QUESTION][:2]
-    if "tickets" not in set_names(home):
+    if "tickets" not in set_sizes(home):
         make_set(home, "tickets", [(run.run_id, "22") for run in runs])
         for passed in ((True, True), (True, None), (True, False)):
             checked(home, "tickets", passed)

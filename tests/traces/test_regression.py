@@ -24,7 +24,7 @@ from traces.regression import (
     Result,
     check_set,
     regression_set,
-    set_names,
+    set_sizes,
     typed_by_root,
 )
 from traces.replay import Replayer
@@ -82,7 +82,7 @@ def test_a_set_is_the_runs_of_a_tag_whose_right_answer_is_known(home: Home) -> N
     told = [(member.target.text, member.target.how, member.was_right) for member in found.members]
     assert told == [("7", "number", False), ("1", "normalised", True)]
     assert [run_id[-10:-9] for run_id, _ in found.left_out] == ["2", "3"]
-    assert set_names(home) == ["billing"]
+    assert set_sizes(home) == {"billing": 2}
 
 
 def test_a_set_without_members_is_refused_with_what_to_do(home: Home) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 from traces.check_log import PastCheck, checks
 from traces.home import Home
-from traces.regression import regression_set, set_names
+from traces.regression import set_sizes
 from ui.figures import counted
 from ui.web.listing import listing, moment
 from ui.web.notices import Colour
@@ -28,14 +28,14 @@ _EMPTY: Final = (
 
 def overview(home: Home) -> None:
     """Every set, by name."""
-    names = set_names(home)
-    if not names:
+    sizes = set_sizes(home)
+    if not sizes:
         st.markdown(_EMPTY)
         return
     past = checks(home)
-    st.caption(counted(len(names), "set"))
+    st.caption(counted(len(sizes), "set"))
     listing(
-        names, lambda shown: _rows(home, shown, past), key="sets-table", alt="Sets", widths=_WIDTHS,
+        list(sizes), lambda shown: _rows(shown, sizes, past), key="sets-table", alt="Sets", widths=_WIDTHS,
         right=("Runs",), button=("Open", _open), address="page",
         href=lambda name: href(("pages/sets.py", {"set": name})),
     )  # fmt: skip
@@ -45,7 +45,7 @@ def _open(name: str) -> None:
     st.session_state[OPEN] = name
 
 
-def _rows(home: Home, names: Sequence[str], past: Sequence[PastCheck]) -> list[dict[str, Any]]:
+def _rows(names: Sequence[str], sizes: Mapping[str, int], past: Sequence[PastCheck]) -> list[dict[str, Any]]:
     rows = []
     for name in names:
         own = [check for check in past if check.name == name]
@@ -53,7 +53,7 @@ def _rows(home: Home, names: Sequence[str], past: Sequence[PastCheck]) -> list[d
         rows.append(
             {
                 "Set": name,
-                "Runs": f"{len(regression_set(home, name).members):,}",
+                "Runs": f"{sizes[name]:,}",
                 "Last check": "never" if last is None else when(last),
                 "Mode": "" if last is None else last.mode,
                 "Result": None if last is None else verdict(last),
