@@ -36,7 +36,7 @@ from traces.replay import BudgetUsedUp, Replayer
 from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
 from traces.suspects import Suspect, suspects, unseen_words
-from traces.telling import Answers, right_answers, telling
+from traces.telling import Answers, child_answers, right_answers, telling
 from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
 from traces.view import RunView
 
@@ -131,7 +131,8 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.suspected: dict[str, Suspect] = suspects(self.view)
-        self.right = right_answers(self.target, self.view.summary.answer, self.good)
+        children = child_answers(self.view, self.good)
+        self.right = right_answers(self.target, self.view.summary.answer, children)
 
     # -- the way
 

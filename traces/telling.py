@@ -22,30 +22,44 @@ Told = tuple[frozenset[str], frozenset[str]]
 Answers = tuple[Told, ...]
 
 _VALUE: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*)*")
-_NONE: Final[frozenset[str]] = frozenset()
 _BETWEEN: Final = re.compile(r"[,;\n]| and ")
 
 
 def right_answers(
-    target: Target | None, wrong: str | None = None, good: RunView | None = None
+    target: Target | None, wrong: str | None = None, children: Iterable[tuple[str, str]] = ()
 ) -> tuple[Answers, ...]:
     """What an output could tell, best first: the answer that is wanted as it stands; what sets it apart from
-    the wrong one, in any words (numbers, names, items of a list); then the same of the answers that child
-    runs of the good run gave.
+    the wrong one, in any words (numbers, names, items of a list); then what sets the right answers of child
+    runs apart from their wrong ones (`children`: pairs of a wrong and a right one).
     """
     found: list[Answers] = []
     if target is not None and target.how not in ("regex", "judge"):
-        right, old = _values(target.text), _values(wrong or "")
-        found = [_whole([target.text]), ((right - old, old - right),) if right != old else ()]
-    if good is not None:
-        digests = [span.attributes.get(f"{sc.ANSWER}.sha256") for span in good.spans if span.is_child_run]
-        texts = list(good.payloads({one for one in digests if isinstance(one, str)}).values())
-        found += [_whole(texts), tuple((_values(text), _NONE) for text in texts if _values(text))]
-    return tuple(found)
+        whole = normalise(target.text)
+        found = [((frozenset([whole]), frozenset()),) if whole else (), _apart([(wrong or "", target.text)])]
+    return (*found, _apart(children))
 
 
-def _whole(texts: Iterable[str]) -> Answers:
-    return tuple((frozenset([wanted]), _NONE) for text in texts if (wanted := normalise(text)))
+def child_answers(bad: RunView, good: RunView | None) -> list[tuple[str, str]]:
+    """Pairs of a wrong and a right answer of child runs that stand in the same place of two runs."""
+    if good is None:
+        return []
+    before, after = _answers(bad), _answers(good)
+    return [(before[path], after[path]) for path in before if path in after]
+
+
+def _answers(view: RunView) -> dict[str, str]:
+    """Answers of child runs by run path."""
+    spans = [span for span in view.spans if span.is_child_run]
+    digests = {
+        str(span.attributes.get(sc.RUN_PATH)): span.attributes.get(f"{sc.ANSWER}.sha256") for span in spans
+    }
+    texts = view.payloads({one for one in digests.values() if isinstance(one, str)})
+    return {path: texts[digest] for path, digest in digests.items() if digest in texts}
+
+
+def _apart(pairs: Iterable[tuple[str, str]]) -> Answers:
+    values = [(_values(wrong), _values(right)) for wrong, right in pairs]
+    return tuple((right - wrong, wrong - right) for wrong, right in values if right != wrong)
 
 
 def _values(text: str) -> frozenset[str]:

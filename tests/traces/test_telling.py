@@ -48,3 +48,11 @@ def test_other_numbers_and_what_was_told_before_tell_nothing(old: str, new: str)
 
 def test_a_pattern_is_told_by_no_output() -> None:
     assert not any(right_answers(Target("1.", how="regex"), "5"))
+
+
+def test_a_child_run_is_told_its_own_right_answer() -> None:
+    answers = right_answers(
+        Target("Ash Road, Oak Lane"), "Elm Road, Oak Lane", [("A, B, C", "A, B"), ("D", "D")]
+    )
+    trial = replay(shown(0, "answer: A, B, C", "answer: A, B"))
+    assert [len(telling(trial, one)) for one in answers] == [0, 0, 1]
