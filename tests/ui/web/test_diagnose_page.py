@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.support.pages import (
     HOSTILE,
+    act_in_row,
     ask_page,
     badly_shown,
     open_row,
@@ -255,6 +256,14 @@ def test_the_budget_is_said_before_and_goes_with_the_job(examples: Home, jobs: l
     page.text_input(key="way-usd").set_value("much").run()
     press(page, "Find minimal cause")
     assert problems(page) == ["The budget in dollars must be an amount like 0.50, not 'much'."]
+
+
+def test_a_suspect_leads_to_the_test_of_its_reply(examples: Home) -> None:
+    page = ask_page().switch_page("pages/run.py")
+    page.query_params["run"], page.query_params["view"] = BAD, "findings"
+    page.run()
+    page = act_in_row(page, "suspects", 2, "Test")
+    assert page.text_area(key=f"test-text-{BAD}-{REFUSED}").value == "I cannot help with this text."
 
 
 # -- what came of it
