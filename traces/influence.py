@@ -15,7 +15,7 @@ _ASIDE: Final = 0.3
 _WORDS: Final[dict[Basis, str]] = {
     "read": "The code that set the answer rests on this call, as far as names of variables show it.",
     "printed": "The output that says the answer rests on this call, as far as names of variables show it.",
-    "shown": "It was made before the answer, which the root may have written after reading the output.",
+    "shown": "",  # true of every call: it says nothing about this one
     "code": "",
 }
 _ASIDE_WORDS: Final = "As far as names of variables show it, nothing behind the answer read its reply."

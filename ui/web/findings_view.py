@@ -111,7 +111,7 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
             (
                 place(view, span_id),
                 f"{suspect.score:.2f}",
-                " ".join([*(signal.words for signal in suspect.signals), suspect.reach]).strip(),
+                _evidence(suspect),
                 view.by_id[span_id].preview if view.by_id[span_id].response_chars else "",
             ),
             href(run_link(view.run_id, span_id)),
@@ -133,3 +133,9 @@ def _suspects(view: RunView, suspects: dict[str, Suspect], select: Select) -> No
         st.switch_page(page, query_params=query)
     if len(suspects) > _SUSPECTS:
         way(f":blue[All {len(suspects):,} suspects in the tree]", "to-suspects", narrow_tree, SUSPECT)
+
+
+def _evidence(suspect: Suspect) -> str:
+    """What speaks against a call and how the answer may rest on it, as sentences."""
+    words = " ".join(signal.words for signal in suspect.signals)
+    return f"{words.removesuffix('.')}. {suspect.reach}" if suspect.reach else words
