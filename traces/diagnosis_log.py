@@ -24,7 +24,7 @@ from traces.home import Home, is_run_id, new_run_id
 from traces.locks import FileLock, is_held
 from traces.rows import money_json
 from traces.spool import APPEND
-from traces.trial import Budget, Mode, Target, Trial
+from traces.trial import Budget, Mode, Replayability, Target, Trial
 
 VERSION: Final = 1
 _PREFIX: Final = "d"  # tells the ids of diagnoses from those of runs
@@ -107,6 +107,10 @@ class DiagnosisLog:
     def stage(self, words: str) -> None:
         """Say what is being done now. Raises RecordError when it cannot be written."""
         self._write("stage", {"words": words})
+
+    def checked(self, found: Replayability) -> None:
+        """Keep whether the run comes out as recorded at all. Raises RecordError when it cannot be written."""
+        self._write("check", {"replayability": found.to_json()})
 
     def trial(self, trial: Trial) -> None:
         """Keep one trial. Raises RecordError when it cannot be written."""

@@ -20,8 +20,8 @@ class State:
 
     `status` lost: the process is gone without an end. `trials` are as `Trial.to_json`, in order; `diagnosis`
     as `Diagnosis.to_json`, None as long as there is none (and of a task "replay", whose trial is all there
-    is). `reason` says why it failed or was cancelled; `stage` what is being done, in words. Times are ISO
-    8601 in UTC and seconds.
+    is). `reason` says why it failed or was cancelled; `stage` what is being done, in words. `replayability`
+    is as `Replayability.to_json`, None before it is known. Times are ISO 8601 in UTC and seconds.
     """
 
     diagnosis_id: str
@@ -39,6 +39,7 @@ class State:
     trials: tuple[dict[str, Any], ...] = ()
     diagnosis: dict[str, Any] | None = None
     reason: str | None = None
+    replayability: dict[str, Any] | None = None
 
 
 def folded(diagnosis_id: str, raw: Iterable[bytes], alive: bool) -> State | None:
@@ -67,6 +68,7 @@ def folded(diagnosis_id: str, raw: Iterable[bytes], alive: bool) -> State | None
             tuple(lines.trials),
             {**result, "trials": lines.trials} if isinstance(result, dict) else None,
             end.get("reason"),
+            lines.check or (result.get("replayability") if isinstance(result, dict) else None),
         )
     except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
@@ -79,6 +81,7 @@ class _Lines:
     start: dict[str, Any] | None = None
     end: dict[str, Any] | None = None
     stage: str | None = None
+    check: dict[str, Any] | None = None
     patches: list[dict[str, Any]] = field(default_factory=list)
     trials: list[dict[str, Any]] = field(default_factory=list)
 
@@ -105,6 +108,8 @@ def _sorted(records: Iterable[dict[str, Any] | None]) -> _Lines:
             numbers = record.get("patches")
             listed = numbers if isinstance(numbers, list) else []
             lines.trials.append({**record, "patches": [lines.patches[n] for n in listed if _fits(n, lines)]})
+        elif kind == "check" and isinstance(record.get("replayability"), dict):
+            lines.check = record["replayability"]
         elif kind == "stage":
             lines.stage = str(record.get("words"))
         elif kind == "end":

@@ -51,7 +51,6 @@ def replayable(home: Home, run_id: str) -> None:
 
 def _replayability(states: list[State]) -> dict[str, Any] | None:
     for state in states:
-        found = (state.diagnosis or {}).get("replayability")
-        if isinstance(found, dict):
-            return found
+        if isinstance(state.replayability, dict):
+            return state.replayability
     return None

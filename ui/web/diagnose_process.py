@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from ui.web.diagnose_jobs import Job, JobFiles
 if TYPE_CHECKING:
     from traces.diagnosis_log import DiagnosisLog
     from traces.reading import RunView
-    from traces.trial import Target, Trial
+    from traces.trial import Target
     from ui.replaying import Present
 
 
@@ -110,21 +109,16 @@ def _played(now: Present, log: DiagnosisLog, job: Job, good: RunView | None, tar
     options = {"budget": job.budget, "cancelled": log.cancelled, "also": () if good is None else (good,)}
     with now.replayer(now.home, now.view, **options) as replayer:
         log.stage("Looking whether the run comes out as recorded when nothing is replaced.")
-        checked = replayer.check()
+        log.checked(replayer.check())
         for _ in range(job.repeat):
             log.stage("Playing the run again.")
             trial = record_replay(
                 now.home, replayer, job.replaced, mode=job.mode, target=target, cancelled=log.cancelled
             )
-            log.trial(_with_doubts(trial, checked.words if checked.status != "replayable" else None))
+            log.trial(trial)
             if log.cancelled():
                 break
         log.end()
-
-
-def _with_doubts(trial: Trial, doubt: str | None) -> Trial:
-    """A trial of a run that does not come out as recorded says so: it proves nothing."""
-    return trial if doubt is None else replace(trial, assumed=(doubt, *trial.assumed))
 
 
 def _ingested(home: Home) -> None:

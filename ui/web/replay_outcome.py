@@ -31,6 +31,7 @@ def replay_outcome(record: Record, state: State) -> None:
     else:
         word, colour = badge(OUTCOME, last.get("outcome"))
         said(word, colour, _SENTENCES.get(str(last.get("outcome")), "Its outcome is unknown."))
+    _doubt(state)
     if len(trials) > 1:
         fixed = sum(trial.get("outcome") == "fixed" for trial in trials)
         plain.text(
@@ -43,6 +44,13 @@ def replay_outcome(record: Record, state: State) -> None:
         note(_ASK)
     if isinstance(last.get("run_id"), str):
         _ways(record, state, str(last["run_id"]))
+
+
+def _doubt(state: State) -> None:
+    """That a replay of this run proves nothing, where even one without a patch comes out differently."""
+    found = state.replayability or {}
+    if found.get("status") in ("not_replayable", "seed_dependent"):
+        said("No proof", "orange", found.get("words"))
 
 
 def _answers(trial: Mapping[str, Any]) -> None:

@@ -86,6 +86,7 @@ def test_a_tested_reply_is_recorded_as_a_run_with_its_text(home: Home) -> None:
     state = read_diagnosis(home, TICKET)
     (trial,) = state.trials
     assert (state.task, state.span_id, trial["outcome"]) == ("replay", FAILED, "fixed")
+    assert state.replayability is not None and state.replayability["status"] == "replayable"
     replay = replay_facts(load_run(home, trial["run_id"]))
     assert replay is not None and replay.patches == (Patch(FAILED, text),)
 

@@ -335,6 +335,16 @@ def test_a_tested_reply_says_what_came_of_it(examples: Home) -> None:
     assert "The answer came out right in 1 of 2 replays, which proves nothing yet." in texts(page)
 
 
+def test_a_replay_of_a_run_that_does_not_come_out_as_recorded_is_no_proof(examples: Home) -> None:
+    with open_diagnosis(examples, BAD, task="replay", span_id=FAILED) as log:
+        log.checked(Replayability("not_replayable", "The code asks for the time."))
+        log.trial(trial(FAILED))
+        log.end()
+    page = diagnose_page(diagnosis=log.diagnosis_id)
+    assert "The code asks for the time." in texts(page) and ":orange-badge[No proof]" in shown(page)
+    assert ":red-badge[not replayable]" in shown(page)
+
+
 def test_a_twin_can_be_taken_as_the_good_run(examples: Home) -> None:
     tried = trial(mode="live", outcome="moved", run_id=GOOD)
     page = diagnose_page(diagnosis=logged(examples, None, tried, task="replay", mode="live"))
