@@ -28,14 +28,16 @@ _BETWEEN: Final = re.compile(r"[,;\n]| and ")
 def right_answers(
     target: Target | None, wrong: str | None = None, children: Iterable[tuple[str, str]] = ()
 ) -> tuple[Answers, ...]:
-    """What an output could tell, best first: the answer that is wanted as it stands; what sets it apart from
-    the wrong one, in any words (numbers, names, items of a list); then what sets the right answers of child
-    runs apart from their wrong ones (`children`: pairs of a wrong and a right one).
+    """What an output could tell, best first: the answer that is wanted, without what only the wrong one has;
+    what sets it apart from the wrong one, in any words (numbers, names, items of a list); the answer among
+    other things; then what sets the right answers of child runs apart from their wrong ones (`children`:
+    pairs of a wrong and a right one).
     """
     found: list[Answers] = []
-    if target is not None and target.how not in ("regex", "judge"):
-        whole = normalise(target.text)
-        found = [((frozenset([whole]), frozenset()),) if whole else (), _apart([(wrong or "", target.text)])]
+    if target is not None and target.how not in ("regex", "judge") and (whole := normalise(target.text)):
+        apart = _apart([(wrong or "", target.text)])
+        without = apart[0][1] if apart else frozenset()
+        found = [((frozenset([whole]), without),), apart, ((frozenset([whole]), frozenset()),)]
     return (*found, _apart(children))
 
 
@@ -85,4 +87,8 @@ def _tells(output: str | None, told: Told) -> bool:
 
 
 def _holds(text: str, value: str) -> bool:
-    return re.search(rf"(?<!\w)(?<!\d[.,]){re.escape(value)}(?!\w|[.,]\d)", text) is not None
+    """Whether a value stands in a text by itself: not as a part of a word or number, nor of a longer list."""
+    before, after = r"(?<!\w)(?<!\d[.,])", r"(?!\w|[.,]\d)"
+    if _BETWEEN.search(value):
+        before, after = r"(?<!\w)(?<![,;] )(?<! and )", r"(?!\w|[,;]| and )"
+    return re.search(before + re.escape(value) + after, text) is not None

@@ -46,6 +46,20 @@ def test_other_numbers_and_what_was_told_before_tell_nothing(old: str, new: str)
     assert not any(telling(trial, answers) for answers in right_answers(Target("17"), "5"))
 
 
+def test_a_longer_list_does_not_tell_the_right_one() -> None:
+    trial = replay(shown(0, "answer: A, B, C, D", "answer: A, B, C"))
+    answers = right_answers(Target("A, B"), "A, B, C, D")
+    assert not any(telling(trial, one) for one in answers)
+
+
+def test_an_answer_among_other_things_is_told_less_well_than_without_those_of_the_wrong_one() -> None:
+    answers = right_answers(Target("8 at elm 9 at ash"), "8 at elm 9 at ash 7 at oak")
+    longer = replay(shown(0, "6 at fir", "8 at elm 9 at ash 7 at oak"))
+    exact = replay(shown(0, "6 at fir", "8 at elm 9 at ash"))
+    assert [len(telling(longer, one)) for one in answers] == [0, 0, 1, 0]
+    assert [len(telling(exact, one)) for one in answers] == [1, 0, 1, 0]
+
+
 def test_a_pattern_is_told_by_no_output() -> None:
     assert not any(right_answers(Target("1.", how="regex"), "5"))
 
@@ -55,4 +69,4 @@ def test_a_child_run_is_told_its_own_right_answer() -> None:
         Target("Ash Road, Oak Lane"), "Elm Road, Oak Lane", [("A, B, C", "A, B"), ("D", "D")]
     )
     trial = replay(shown(0, "answer: A, B, C", "answer: A, B"))
-    assert [len(telling(trial, one)) for one in answers] == [0, 0, 1]
+    assert [len(telling(trial, one)) for one in answers] == [0, 0, 0, 1]
