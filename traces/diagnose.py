@@ -9,6 +9,7 @@ that cannot be decided is never taken for a no. After Zeller's delta debugging; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ from traces.view import RunView
 
 _SUSPECTS: Final = 50  # that a diagnosis lists
 _CANCELLED: Final = "it was cancelled"
+_ENDS: Final = re.compile(r"\b(?:FINAL|SUBMIT)\s*\(|\banswer\s*\[")  # how code ends a run with a value
 _ALLOW: Final = "With calls to a model allowed, what the record lacks would be asked."
 _NO_SUSPECT: Final = (
     "No sub-call that looks wrong by itself was found, and no good run was given to compare with."
@@ -170,9 +172,11 @@ class _Work:
     def _parted(self, found: Diff) -> tuple[str, str] | None:
         """The cells in which the roots wrote other code after unlike outputs; not a typed answer."""
         plan = found.plan
-        if plan is None or plan.literals or plan.shown_same or plan.a is None or plan.b is None:
+        if plan is None or plan.shown_same or plan.a is None or plan.b is None:
             return None
-        typed = self.target is not None and normalise(self.target.text) in normalise(plan.b_code or "")
+        code = plan.b_code or ""
+        typed = self.target is not None and normalise(self.target.text) in normalise(code)
+        typed = typed or (plan.literals and _ENDS.search(code) is not None)
         return None if typed else (plan.a, plan.b)
 
     def _tried(self, choice: Choice, repeat: int) -> Diagnosis:

@@ -17,51 +17,57 @@ from traces.trial import Target, Trial
 from traces.view import RunView
 
 Place = tuple[str, int, int]  # run path, cell, which of the answers
-#: An output tells an answer when it holds all of the first texts and none of the others (in normal form).
-Told = tuple[frozenset[str], frozenset[str]]
+#: An output on a run path tells an answer when it holds all of the first texts and none of the others (all in
+#: normal form).
+Told = tuple[str, frozenset[str], frozenset[str]]
 Answers = tuple[Told, ...]
 
 _VALUE: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*)*")
+_TOP: Final = "0"  # the run path of the run itself
 _BETWEEN: Final = re.compile(r"[,;\n]| and ")
 
 
 def right_answers(
-    target: Target | None, wrong: str | None = None, children: Iterable[tuple[str, str]] = ()
+    target: Target | None, wrong: str | None = None, children: Iterable[tuple[str, str, str]] = ()
 ) -> tuple[Answers, ...]:
     """What an output could tell, best first: the answer that is wanted, without what only the wrong one has;
     what sets it apart from the wrong one, in any words (numbers, names, items of a list); the answer among
     other things; then what sets the right answers of child runs apart from their wrong ones (`children`:
-    pairs of a wrong and a right one).
+    run path, wrong and right answer), each in its own outputs.
     """
     found: list[Answers] = []
     if target is not None and target.how not in ("regex", "judge") and (whole := normalise(target.text)):
-        apart = _apart([(wrong or "", target.text)])
-        without = apart[0][1] if apart else frozenset()
-        found = [((frozenset([whole]), without),), apart, ((frozenset([whole]), frozenset()),)]
+        apart = _apart([(_TOP, wrong or "", target.text)])
+        without = apart[0][2] if apart else frozenset()
+        found = [((_TOP, frozenset([whole]), without),), apart, ((_TOP, frozenset([whole]), frozenset()),)]
     return (*found, _apart(children))
 
 
-def child_answers(bad: RunView, good: RunView | None) -> list[tuple[str, str]]:
-    """Pairs of a wrong and a right answer of child runs that stand in the same place of two runs."""
+def child_answers(bad: RunView, good: RunView | None) -> list[tuple[str, str, str]]:
+    """Run path (in the bad run), wrong and right answer of the child runs that were asked the same in two
+    runs; their paths are numbered as they come and mean nothing in another run.
+    """
     if good is None:
         return []
     before, after = _answers(bad), _answers(good)
-    return [(before[path], after[path]) for path in before if path in after]
+    return [(path, text, after[asked][1]) for asked, (path, text) in before.items() if asked in after]
 
 
-def _answers(view: RunView) -> dict[str, str]:
-    """Answers of child runs by run path."""
-    spans = [span for span in view.spans if span.is_child_run]
-    digests = {
-        str(span.attributes.get(sc.RUN_PATH)): span.attributes.get(f"{sc.ANSWER}.sha256") for span in spans
-    }
-    texts = view.payloads({one for one in digests.values() if isinstance(one, str)})
-    return {path: texts[digest] for path, digest in digests.items() if digest in texts}
+def _answers(view: RunView) -> dict[tuple[object, object], tuple[str, str]]:
+    """Run path and answer of child runs, by what they were asked."""
+    found = {}
+    for span in view.spans:
+        facts = span.attributes if span.is_child_run else {}
+        digest, path = facts.get(f"{sc.ANSWER}.sha256"), facts.get(sc.RUN_PATH)
+        text = view.payload(digest) if isinstance(digest, str) else None
+        if text is not None and isinstance(path, str):
+            found[facts.get(sc.REQUEST_HASH), facts.get(sc.CALL_OCCURRENCE)] = (path, text)
+    return found
 
 
-def _apart(pairs: Iterable[tuple[str, str]]) -> Answers:
-    values = [(_values(wrong), _values(right)) for wrong, right in pairs]
-    return tuple((right - wrong, wrong - right) for wrong, right in values if right != wrong)
+def _apart(answers: Iterable[tuple[str, str, str]]) -> Answers:
+    values = [(path, _values(wrong), _values(right)) for path, wrong, right in answers]
+    return tuple((path, right - wrong, wrong - right) for path, wrong, right in values if right != wrong)
 
 
 def _values(text: str) -> frozenset[str]:
@@ -77,13 +83,13 @@ def telling(trial: Trial, answers: Answers) -> frozenset[Place]:
         for one in trial.differences
         if one.what == "shown" and one.cell is not None
         for index, told in enumerate(answers)
-        if _tells(one.new, told) and not _tells(one.old, told)
+        if told[0] == one.path and _tells(one.new, told) and not _tells(one.old, told)
     )
 
 
 def _tells(output: str | None, told: Told) -> bool:
     text = normalise(output or "")
-    return all(_holds(text, one) for one in told[0]) and not any(_holds(text, one) for one in told[1])
+    return all(_holds(text, one) for one in told[1]) and not any(_holds(text, one) for one in told[2])
 
 
 def _holds(text: str, value: str) -> bool:

@@ -65,8 +65,8 @@ def test_a_pattern_is_told_by_no_output() -> None:
 
 
 def test_a_child_run_is_told_its_own_right_answer() -> None:
-    answers = right_answers(
-        Target("Ash Road, Oak Lane"), "Elm Road, Oak Lane", [("A, B, C", "A, B"), ("D", "D")]
-    )
-    trial = replay(shown(0, "answer: A, B, C", "answer: A, B"))
-    assert [len(telling(trial, one)) for one in answers] == [0, 0, 0, 1]
+    children = [("0.1", "A, B, C", "A, B"), ("0.2", "D", "D")]
+    answers = right_answers(Target("Ash Road, Oak Lane"), "Elm Road, Oak Lane", children)
+    inner = Difference("shown", "0.1", 0, 0, "c", "answer: A, B, C", "answer: A, B")
+    assert [len(telling(replay(inner), one)) for one in answers] == [0, 0, 0, 1]
+    assert not any(telling(replay(shown(0, "A, B, C", "A, B")), one) for one in answers)
