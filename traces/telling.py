@@ -23,6 +23,7 @@ Told = tuple[str, frozenset[str], frozenset[str]]
 Answers = tuple[Told, ...]
 
 _VALUE: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*)*")
+_ITEMS: Final = re.compile(r"[,;:\n]| and ")
 _TOP: Final = "0"  # the run path of the run itself
 _BETWEEN: Final = re.compile(r"[,;\n]| and ")
 
@@ -66,13 +67,18 @@ def _answers(view: RunView) -> dict[tuple[object, object], tuple[str, str]]:
 
 
 def _apart(answers: Iterable[tuple[str, str, str]]) -> Answers:
-    values = [(path, _values(wrong), _values(right)) for path, wrong, right in answers]
-    return tuple((path, right - wrong, wrong - right) for path, wrong, right in values if right != wrong)
+    found = []
+    for path, wrong, right in answers:
+        listed = any(_BETWEEN.search(text) for text in (wrong, right))
+        before, after = _values(wrong, listed), _values(right, listed)
+        if before != after:
+            found.append((path, after - before, before - after))
+    return tuple(found)
 
 
-def _values(text: str) -> frozenset[str]:
-    """Numbers and names, where there are none the items of a list."""
-    found = _VALUE.findall(text) or _BETWEEN.split(text)
+def _values(text: str, listed: bool) -> frozenset[str]:
+    """Numbers and names, and the items of a list."""
+    found = [*_VALUE.findall(text), *(_ITEMS.split(text) if listed else ())]
     return frozenset(wanted for one in found if (wanted := normalise(one)))
 
 

@@ -142,7 +142,9 @@ def _top(task: Task) -> str:
         summaries = '"\\n".join(f"{str(summary).split()[0]} refunds at these shops" for summary in summaries)'
     return (
         f'result = llm_query("{COMBINE[task]}\\n\\n" + {summaries})\n'
-        f'result = " ".join(str(result).casefold().split()).rstrip(".! ")\nprint("{ANSWER}" + result)'
+        'lines = str(result).casefold().strip(".! \\n").splitlines()\n'
+        'result = "; ".join(" ".join(line.split()) for line in lines)'
+        f'\nprint("{ANSWER}" + result)'
     )
 
 
