@@ -422,8 +422,14 @@ def _answer(trial: Trial, joint: Trial, right: Sequence[Answers]) -> Answer:
         return "no"
     for answers in right:
         if told := telling(joint, answers):
-            return "yes" if telling(trial, answers) >= told else "no"
+            # child runs that were told theirs are not enough: the run itself is shown what it would be shown
+            alike = all(path == "0" for path, *_ in told) or _shown_on_top(trial) == _shown_on_top(joint)
+            return "yes" if alike and telling(trial, answers) >= told else "no"
     return "yes" if (trial.shown, trial.answer) == (joint.shown, joint.answer) else "no"
+
+
+def _shown_on_top(trial: Trial) -> list[tuple[str, int, str]]:
+    return [one for one in trial.shown if one[0] == "0"]
 
 
 def _plan_words(difference: Diff | None) -> str:
