@@ -36,6 +36,8 @@ class Deck:
             self.by_request[call.key[2]].append(call)
             self.by_cell[call.key[:2]].append(call)
             self.in_cell[call.key[:3]].append(call)
+        for calls in self.in_cell.values():
+            calls.sort(key=lambda call: call.key[3])
         self.paths = {path for path, _ in program.turns} | {path for path, _ in program.cells}
         self.forced = {path: turn for (path, _), turn in program.turns.items() if turn.forced}
 
@@ -202,13 +204,13 @@ class Playing:
         """The reply of a sub-call, None to ask the model."""
         digest = self.deck.request_hash(request, prompt_hash, self.models)
         key = self._key(place, digest, request.occurrence)
-        if key in self.patches.calls:
-            return self._serve(key, self.patches.calls[key], "patch")
+        call = self._next_in_cell(key) or self.deck.program.calls.get(key)
+        if call is not None and call.key in self.patches.calls:
+            return self._serve(call.key, self.patches.calls[call.key], "patch")
         if self.mode == "live":
-            self.served.add(key)
+            self.served.add(key if call is None else call.key)
             self._live("", known=True)
             return None
-        call = self.deck.program.calls.get(key) or self._same_in_cell(key)
         if call is not None and call.reply is not None:
             return self._serve(call.key, call.reply)
         reply = self.deck.elsewhere(place.path, digest, key[3]) or self._other(request, prompt_hash, place)
@@ -245,8 +247,9 @@ class Playing:
     def child(self, place: Place, key: tuple[str, int], question_hash: str | None) -> Played | None:
         """The answer of a child run whose inputs are those of the record and that holds no patch."""
         full = self._key(place, *key)
-        if full in self.patches.calls:
-            return self._serve(full, self.patches.calls[full], "patch")
+        mine = self.deck.program.calls.get(full) or self._next_in_cell(full)
+        if mine is not None and mine.key in self.patches.calls:
+            return self._serve(mine.key, self.patches.calls[mine.key], "patch")
         refused = self.deck.program.refused.get((*full[:2], question_hash or ""))
         if refused is not None:
             return self._serve(None, refused)
@@ -254,7 +257,7 @@ class Playing:
             return None
         call = self._recorded_child(full, key)
         if call is not None and call.reply is not None and self.mode != "live":
-            return self._serve(full if call.key == full else None, call.reply)
+            return self._serve(call.key if call.key[:2] == full[:2] else None, call.reply)
         if self.mode == "frozen" and (old := self._at_place(place)) is not None:
             self.misses += 1
             return Played(old)
@@ -265,9 +268,10 @@ class Playing:
 
     def child_path(self, place: Place, key: tuple[str, int]) -> str:
         """The path of the recorded child that is played, else one that the record does not have."""
-        recorded = self._recorded_path(place, key)
+        full = self._key(place, *key)
+        call, recorded = self._recorded_child(full, key), self._recorded_path(place, key)
         if recorded is not None:
-            self.served.add(self._key(place, *key))
+            self.served.add(full if call is None else call.key)
             return recorded
         while True:
             self._fresh[place.path] += 1
@@ -292,11 +296,8 @@ class Playing:
         return None
 
     def _recorded_child(self, full: Key, key: tuple[str, int]) -> RecordedCall | None:
-        call = self.deck.program.calls.get(full)
-        if call is None:
-            same = [one for one in self.deck.by_request.get(key[0], ()) if one.key[0] == full[0]]
-            call = next(iter(same), None)
-        return call
+        same = (one for one in self.deck.by_request.get(key[0], ()) if one.key[0] == full[0])
+        return self.deck.program.calls.get(full) or self._next_in_cell(full) or next(same, None)
 
     def budget(self, path: Path, cell: int) -> dict[str, Any] | None:
         """The next recorded reply of `budget()` in this cell."""
@@ -324,8 +325,10 @@ class Playing:
         occurrence += self._skipped[place.path, request_hash]
         return (place.path, -1 if recorded is None else recorded.number, request_hash, occurrence)
 
-    def _same_in_cell(self, key: Key) -> RecordedCall | None:
-        """The next equal request of the cell: after a death, equal requests are counted anew."""
+    def _next_in_cell(self, key: Key) -> RecordedCall | None:
+        """The next equal request of the cell: occurrences count those of other cells too, which a patch can
+        make more or fewer, and are counted anew after a death.
+        """
         same = self.deck.in_cell.get(key[:3], ())
         return next((call for call in same if call.key not in self.served), None)
 

@@ -278,6 +278,20 @@ def test_equal_requests_that_were_answered_differently_are_called_ambiguous(home
     assert trial.differences[0].new == "['3', '8', '5']\n"
 
 
+def test_a_patch_holds_when_other_patches_change_how_often_the_same_was_asked_before(home: Home) -> None:
+    replies = iter(["one", "wrong"])
+    view = recorded(
+        home,
+        "more = llm_query('more?')\nif more == 'yes':\n    llm_query('same')",
+        "FINAL(llm_query('same'))",
+        sub=lambda request: "yes" if request.prompt == "more?" else next(replies),
+    )
+    patches = [Patch(span_of(view, "sub_call", 0), "no"), Patch(span_of(view, "sub_call", 2), "right")]
+    with Replayer(home, view) as replayer:
+        trial = replayer.trial(patches, target=Target("right"))
+    assert (trial.outcome, trial.answer, trial.assumed) == ("fixed", "right", ())
+
+
 def test_a_replay_can_be_recorded_as_a_run_that_cost_nothing(home: Home) -> None:
     view = recorded(home, COUNT, "FINAL_VAR('total')", sub=counting)
     run_id = "20260102T000000-0000cccc"
