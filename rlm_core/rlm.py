@@ -29,7 +29,7 @@ from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome
 from rlm_core.errors import ConfigError, InputError
 from rlm_core.limits import Ledger, Limits, unpriced
-from rlm_core.lm_handler import LMHandler
+from rlm_core.lm_handler import Completion, LMHandler, Request
 from rlm_core.orchestrator import Orchestrator
 from rlm_core.playback import Playback
 from rlm_core.pricing import PriceTable
@@ -162,6 +162,22 @@ class RLM:
             run.cancel()
             raise
 
+    def complete(self, request: Request) -> Completion:
+        """One try of one model call outside of any run, such as a judge's; it is recorded nowhere. Blocks.
+
+        Raises `ModelError`.
+        """
+        return self._loop.submit(self._complete(request)).result()
+
+    async def _complete(self, request: Request) -> Completion:
+        await self._prepare()
+        return await self._handler.complete(request)
+
+    async def _prepare(self) -> None:
+        """Slow imports happen before any attempt's clock runs."""
+        if (prepare := getattr(self._handler, "prepare", None)) is not None:
+            await prepare()
+
     def completion(self, prompt: str, question: str | None = None) -> Answer:
         """`ask` as other RLM libraries spell it: the prompt is the corpus; `question` defaults to answering
         it.
@@ -213,8 +229,7 @@ class RLM:
         self._running.add(task)
         began = time.monotonic()
         try:
-            if (prepare := getattr(self._handler, "prepare", None)) is not None:
-                await prepare()  # slow imports happen before any attempt's clock runs
+            await self._prepare()
             with tempfile.TemporaryDirectory(prefix="rlmscope-run-") as scratch:
                 if not isinstance(corpus, Corpus):
                     corpus = Corpus.from_texts(corpus, self._corpora or Path(scratch) / "corpora")

@@ -248,7 +248,8 @@ class _Work:
             proven=found.ended == "minimal"
             and trial.outcome == "fixed"
             and not others
-            and not self.background,
+            and not self.background
+            and not (self.target is not None and self.target.how == "judge"),
             culprits=tuple(one.culprit for one in found.members),
             reached=trial.reached,
             asked_again=tuple(one.outcome for one in again),

@@ -19,11 +19,13 @@ from rlm_core.answer import Answer
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, InputError, ModelError, RecordError, RLMScopeError, RunCancelled
 from rlm_core.lm_handler import Completion, LMHandler, Request
+from rlm_core.normalise import normalise
 from rlm_core.pricing import PriceTable
 from rlm_core.progress import Watcher
 from rlm_core.rlm import RLM
 from rlm_core.telemetry import Attribute, Recorder
 from traces.home import Home
+from traces.judging import Judge, Judged
 from traces.playing import Deck, Patches, Playing
 from traces.program import read_program
 from traces.same_answer import same_answer
@@ -81,6 +83,8 @@ class Replayer:
             prices=prices,
             sandbox=sandbox,
         )
+        self._prices = prices
+        self._judged: dict[tuple[str, str], Judged] = {}
         self._memo: dict[str, dict[str, object]] = {}
         self._checked: Replayability | None = None
 
@@ -159,26 +163,27 @@ class Replayer:
         )  # fmt: skip
         usd = answer.cost_usd if playing.live else Decimal(0)
         total = None if usd is None or self.spent.usd is None else self.spent.usd + usd
-        self.spent = replace(self.spent, live_calls=self.spent.live_calls + playing.live, usd=total)
+        self.spent = before = replace(self.spent, live_calls=self.spent.live_calls + playing.live, usd=total)
+        judged = self._judge(answer.text, target)
         reached = self._reached(playing)
         return Trial(
             patches=tuple(patches),
             mode=mode,
-            outcome=self._outcome(playing, answer, target, reached),
+            outcome=self._outcome(playing, answer, target, reached, judged),
             answer=answer.text,
             original_answer=self.program.answer,
             how=None if target is None else target.how,
             hits=playing.hits,
             misses=playing.misses,
-            live_calls=playing.live,
-            cost_usd=usd,
+            live_calls=playing.live + self.spent.live_calls - before.live_calls,
+            cost_usd=None if usd is None else _more(usd, before, self.spent),
             seconds=time.monotonic() - began,
             reached=reached,
             differences=tuple(self._with_text(one) for one in playing.differences[:_TOLD]),
             shown=tuple(playing.shown),
             influenced=self._influenced(playing),
             ambiguous=tuple(sorted(self.program.ambiguous)),
-            assumed=self._assumed(playing, found, mode, reached),
+            assumed=(*self._assumed(playing, found, mode, reached), *((judged.words,) if judged else ())),
             stopped=playing.stopped or _broken_off(answer),
             run_id=run_id,
         )
@@ -252,7 +257,12 @@ class Replayer:
         return Patches(calls, cells)
 
     def _outcome(
-        self, playing: Playing, answer: Answer, target: Target | None, reached: Difference | None
+        self,
+        playing: Playing,
+        answer: Answer,
+        target: Target | None,
+        reached: Difference | None,
+        judged: Judged | None,
     ) -> Outcome:
         original = self.program.answer
         if playing.stopped is not None or (playing.failed and playing.mode != "live"):
@@ -265,11 +275,26 @@ class Replayer:
             is_right, was_right = (
                 same_answer(text, target.text, target.how) for text in (answer.text, original)
             )
-            if is_right and not was_right:
+            if (is_right or (judged and judged.yes)) and not was_right:
                 return "fixed"
         if answer.text != original and same_answer(answer.text, original) is not True:
             return "moved"
         return "unchanged" if reached is None else "reached_root"
+
+    def _judge(self, given: str | None, target: Target | None) -> Judged | None:
+        """What a model says of an answer that no rule can compare; asked once for each answer."""
+        if target is None or given is None or same_answer(given, target.text, target.how) is not None:
+            return None
+        key = (normalise(given), target.text)
+        if key not in self._judged:
+            spent, allowed = self.spent, self.budget
+            usd = None if allowed.usd is None or spent.usd is None else allowed.usd - spent.usd
+            left = replace(allowed, live_calls=allowed.live_calls - spent.live_calls, usd=usd)
+            judge = Judge(self._rlm.complete, self._models["root"], budget=left, prices=self._prices)
+            self._judged[key] = judge.same_answer(self.program.question, given, target.text)
+            total = None if spent.usd is None or judge.spent.usd is None else spent.usd + judge.spent.usd
+            self.spent = replace(spent, live_calls=spent.live_calls + judge.spent.live_calls, usd=total)
+        return self._judged[key]
 
     def _reached(self, playing: Playing) -> Difference | None:
         """The first output that differs and that the root was shown before another turn."""
@@ -316,6 +341,11 @@ class Replayer:
 
 
 Played = tuple[Playing, Answer]
+
+
+def _more(usd: Decimal, before: Spent, after: Spent) -> Decimal | None:
+    """What a trial cost, with what was spent since."""
+    return None if before.usd is None or after.usd is None else usd + after.usd - before.usd
 
 
 def _broken_off(answer: Answer) -> str | None:
