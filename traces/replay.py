@@ -15,15 +15,17 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Final, Self
 
+from rlm_core import semconv as sc
 from rlm_core.answer import Answer
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, InputError, ModelError, RecordError, RLMScopeError, RunCancelled
-from rlm_core.lm_handler import Completion, LMHandler, Request
+from rlm_core.lm_handler import Completion, LMHandler, Message, Request
 from rlm_core.normalise import normalise
 from rlm_core.pricing import PriceTable
 from rlm_core.progress import Watcher
 from rlm_core.rlm import RLM
 from rlm_core.telemetry import Attribute, Recorder
+from traces.detail import decoded
 from traces.home import Home
 from traces.judging import Judge, Judged
 from traces.playing import Deck, Patches, Playing
@@ -83,7 +85,7 @@ class Replayer:
             prices=prices,
             sandbox=sandbox,
         )
-        self._prices = prices
+        self._prices = prices or PriceTable()
         self._judged: dict[tuple[str, str], Judged] = {}
         self._memo: dict[str, dict[str, object]] = {}
         self._checked: Replayability | None = None
@@ -205,7 +207,7 @@ class Replayer:
             patches,
             mode,
             {model: role for role, model in self._models.items()},
-            lambda: self._refusal(before, playing),
+            lambda: self._refusal(before, playing.live),
             self.view.payload,
             self._others,
             self._memo,
@@ -231,11 +233,11 @@ class Replayer:
         )
         return playing, answer
 
-    def _refusal(self, before: Spent, playing: Playing) -> str | None:
+    def _refusal(self, before: Spent, live: int = 0) -> str | None:
         """Why no live call may be made now."""
         if self._cancelled():
             return _CANCELLED
-        if before.live_calls + playing.live >= self.budget.live_calls:
+        if before.live_calls + live >= self.budget.live_calls:
             return f"the budget allows {self.budget.live_calls:,} calls to a model"
         if self.budget.usd is not None and (before.usd is None or before.usd >= self.budget.usd):
             return f"the budget of {self.budget.usd} USD is used up"
@@ -280,6 +282,37 @@ class Replayer:
         if answer.text != original and same_answer(answer.text, original) is not True:
             return "moved"
         return "unchanged" if reached is None else "reached_root"
+
+    def ask_again(self, span_id: str) -> str | None:
+        """What the sub-model replies today to the recorded prompt of a sub-call: one live call.
+
+        None when the budget does not allow it, the record does not hold the prompt, or the model fails.
+        """
+        span = self.view.by_id[span_id]
+        digest = span.attributes.get(sc.PROMPT + ".sha256")
+        prompt = self.view.payload(digest) if isinstance(digest, str) else None
+        if span.kind != "sub_call" or prompt is None or self._refusal(self.spent) is not None:
+            return None
+        said = decoded(span.attributes.get(sc.PARAMETERS))
+        schema = said.get("schema") if isinstance(said, dict) else None
+        limits = self.program.limits
+        model = self._models["sub"]
+        request = Request(
+            model,
+            (Message("user", prompt),),
+            "sub",
+            max_tokens=limits.max_tokens_sub,
+            schema=schema if isinstance(schema, dict) else None,
+            timeout=limits.request_timeout,
+        )
+        try:
+            completion = self._rlm.complete(request)
+        except ModelError:
+            completion = None
+        usd = Decimal(0) if completion is None else self._prices.price(model, completion.usage).usd
+        total = None if usd is None or self.spent.usd is None else self.spent.usd + usd
+        self.spent = replace(self.spent, live_calls=self.spent.live_calls + 1, usd=total)
+        return None if completion is None else completion.text or None
 
     def _judge(self, given: str | None, target: Target | None) -> Judged | None:
         """What a model says of an answer that no rule can compare; asked once for each answer."""
