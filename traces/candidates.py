@@ -6,12 +6,16 @@ there. Calls whose prompt was wrong already are never among them: they only pass
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from rlm_core import semconv as sc
+from rlm_core.errors import InputError
+from rlm_core.normalise import normalise
 from traces.diagnosis import Culprit, Origin
+from traces.diff_plan import same_but_literals
 from traces.finding import number_of
 from traces.proposals import proposals
 from traces.rows import SpanRow
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 Kind = Literal["sub_call", "run", "cell"]
 #: Kind of span -> prefix of the payload that a patch takes the place of.
 _TEXT: Final[dict[str, str]] = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}
+_ENDS: Final = re.compile(r"\b(?:FINAL|SUBMIT)\s*\(|\banswer\s*\[")  # how code ends a run with a value
 _COMPARED: Final = 5_000  # rows whose texts are compared; of more only the order counts
 _TRIED: Final = 10  # suspects for which texts are proposed
 _LEAST: Final = 0.05  # weight of a candidate against which nothing speaks
@@ -53,10 +58,13 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Sets of candidates to be tried one after another until one makes the answer right, each in the order of
-    the record; and sentences about what could not become one."""
+    the record; and sentences about what could not become one. `late` is a last set, for when none of them
+    does: with all code that differs, though its root had been shown something else before.
+    """
 
     sets: tuple[tuple[Candidate, ...], ...]
     notes: tuple[str, ...] = ()
+    late: tuple[Candidate, ...] = ()
 
 
 def from_good_run(
@@ -65,8 +73,10 @@ def from_good_run(
     frontier: Sequence[Row],
     suspected: Mapping[str, Suspect],
     parted: tuple[str, str] | None = None,
+    late: Sequence[tuple[str, str]] = (),
 ) -> Choice:
-    """Candidates out of the frontier of a bad and a good run (rows with `a` in the bad one).
+    """Candidates out of the frontier of a bad and a good run (rows with `a` in the bad one). `late` are cells
+    of both that differ after unlike outputs.
 
     First what is inside of child runs instead of the child runs; then that with the cells in which the roots
     `parted` after they had been shown unlike outputs, which may differ for nothing; then the first without
@@ -87,15 +97,43 @@ def from_good_run(
     replies = tuple(one for one in inner if one.culprit.kind != "cell")
     wider = tuple(sorted(inner + code, key=lambda one: view.by_id[one.span_id].seq)) if code else ()
     outer = tuple(one for one in known if not above[one.span_id])
+    cells = _paired(view, good, [(view.by_id[a], good.by_id[b]) for a, b in late if a not in ids], suspected)
+    all_code = sorted((*inner, *cells), key=lambda one: view.by_id[one.span_id].seq) if cells else ()
     lost = len(pairs) - len(known)
     notes = (f"{number_of(lost, 'place')} of the good run holds no text that could be used.",) if lost else ()
-    return Choice(tuple(dict.fromkeys(one for one in (inner, wider, replies, outer) if one)), notes)
+    sets = tuple(dict.fromkeys(one for one in (inner, wider, replies, outer) if one))
+    return Choice(sets, notes, () if tuple(all_code) in sets else tuple(all_code))
+
+
+def late_cells(
+    view: RunView, good: RunView, rows: Iterable[Row], target: Target | None
+) -> list[tuple[str, str]]:
+    """Cells of a bad and a good run in which the roots wrote other code after unlike outputs; without those
+    into which the root of the good run typed its answer.
+    """
+    found = [row for row in rows if row.kind == "cell" and row.status == "downstream"]
+    pairs = [(row.a, row.b) for row in found if row.a and row.b and "code" in row.changed]
+    mine = texts_of(view, (view.by_id[a] for a, _ in pairs))
+    theirs = texts_of(good, (good.by_id[b] for _, b in pairs))
+    return [(a, b) for a, b in pairs if not _typed(mine.get(a, ""), theirs.get(b, ""), target)]
+
+
+def _typed(code: str, right: str, target: Target | None) -> bool:
+    if target is not None and normalise(target.text) in normalise(right):
+        return True
+    return _ENDS.search(right) is not None and same_but_literals(code, right)
 
 
 def from_patches(view: RunView, patches: Iterable[Patch], origin: Origin) -> tuple[Candidate, ...]:
-    """Candidates out of texts that somebody gave, in the order of the record."""
+    """Candidates out of texts that somebody gave, in the order of the record. Raises InputError for a span
+    that the run does not have.
+    """
     given = {patch.span_id: patch.text for patch in patches}
-    spans = sorted((view.by_id[one] for one in given if one in view.by_id), key=lambda span: span.seq)
+    if unknown := [one for one in given if one not in view.by_id]:
+        raise InputError(
+            f"span {unknown[0][:40]!r} is no span of run {view.run_id}: nothing can be tried there"
+        )
+    spans = sorted((view.by_id[one] for one in given), key=lambda span: span.seq)
     return tuple(
         Candidate(Culprit(span.span_id, kind_of(span), given[span.span_id], origin), 1.0) for span in spans
     )

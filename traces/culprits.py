@@ -58,6 +58,8 @@ def minimal(
     ended: Ended = "out of budget"
     with suppress(OutOfBudget):
         ended = search.run()
+    if all(search.known.get(search.best - {index}) == "no" for index in search.best):
+        ended = "minimal"  # the budget ended with the last test that was needed
     members = tuple(candidates[index] for index in sorted(search.best))
     answers = list(search.known.values())
     return Found(members, ended, search.monotone, len(answers) - 2, answers.count("unknown"))

@@ -9,7 +9,6 @@ that cannot be decided is never taken for a no. After Zeller's delta debugging; 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,14 @@ from typing import Any, Final
 
 from rlm_core.errors import InputError, RecordError, RunCancelled
 from rlm_core.normalise import normalise
-from traces.candidates import Candidate, Choice, from_good_run, from_patches, from_proposals
+from traces.candidates import (
+    Candidate,
+    Choice,
+    from_good_run,
+    from_patches,
+    from_proposals,
+    late_cells,
+)
 from traces.culprits import Answer, Found, OutOfBudget, minimal
 from traces.diagnosis import Diagnosis, Verdict
 from traces.diagnosis_log import new_diagnosis_id
@@ -31,6 +37,7 @@ from traces.diagnosis_words import (
     suspects_words,
 )
 from traces.diff import Diff, diff
+from traces.finding import number_of
 from traces.findings import findings
 from traces.home import Home
 from traces.replay import BudgetUsedUp, Replayer
@@ -43,7 +50,6 @@ from traces.view import RunView
 
 _SUSPECTS: Final = 50  # that a diagnosis lists
 _CANCELLED: Final = "it was cancelled"
-_ENDS: Final = re.compile(r"\b(?:FINAL|SUBMIT)\s*\(|\banswer\s*\[")  # how code ends a run with a value
 _ALLOW: Final = "With calls to a model allowed, what the record lacks would be asked."
 _NO_SUSPECT: Final = (
     "No sub-call that looks wrong by itself was found, and no good run was given to compare with."
@@ -167,17 +173,12 @@ class _Work:
         self.stage("comparing the two runs")
         self.difference = found = diff(self.view, self.good)
         self.warnings += found.notes
-        return from_good_run(self.view, self.good, found.frontier, self.suspected, self._parted(found))
-
-    def _parted(self, found: Diff) -> tuple[str, str] | None:
-        """The cells in which the roots wrote other code after unlike outputs; not a typed answer."""
+        late = late_cells(self.view, self.good, found.rows, self.target)
         plan = found.plan
-        if plan is None or plan.shown_same or plan.a is None or plan.b is None:
-            return None
-        code = plan.b_code or ""
-        typed = self.target is not None and normalise(self.target.text) in normalise(code)
-        typed = typed or (plan.literals and _ENDS.search(code) is not None)
-        return None if typed else (plan.a, plan.b)
+        parted = None if plan is None or plan.a is None or plan.b is None else (plan.a, plan.b)
+        return from_good_run(
+            self.view, self.good, found.frontier, self.suspected, parted if parted in late else None, late
+        )
 
     def _tried(self, choice: Choice, repeat: int) -> Diagnosis:
         """All candidates together first, then the search for the least of them that do the same."""
@@ -199,7 +200,22 @@ class _Work:
                 inside = inside or (candidates, trial)  # a child's root typed its answer: see the next sets
         if silent:
             return self._found(*(inside or silent), repeat)
-        return self._with_noise(choice.sets[0], repeat) or self._not_fixed(joint)
+        found = self._with_noise(choice.sets[0], repeat) or self._with_late(choice.late, repeat)
+        return found or self._not_fixed(joint)
+
+    def _with_late(self, candidates: tuple[Candidate, ...], repeat: int) -> Diagnosis | None:
+        """With all other code of the good run as well: what one cell shows can hide that the next one is
+        wrong too. None when that does not help.
+        """
+        if not candidates:
+            return None
+        before, self.candidates = self.candidates, candidates
+        self.stage(f"trying all {len(candidates):,} candidates, with later code, together")
+        trial = self.play(candidates)
+        if trial.outcome == "fixed":
+            return self._found(candidates, trial, repeat)
+        self.candidates = before
+        return None
 
     def _with_noise(self, candidates: tuple[Candidate, ...], repeat: int) -> Diagnosis | None:
         """Where no model may be asked and the candidates lead to prompts that no run holds: the same with all
@@ -229,8 +245,12 @@ class _Work:
         self.stage(f"searching for the culprits among {len(candidates):,} candidates")
         return self._concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
 
-    def _concluded(self, found: Found[Candidate], repeat: int, others: Sequence[str] = ()) -> Diagnosis:
-        """The verdict on a set; `others` are spans each of which would do alone as well."""
+    def _concluded(
+        self, found: Found[Candidate], repeat: int, others: Sequence[str] = (), untried: int = 0
+    ) -> Diagnosis:
+        """The verdict on a set; `others` are spans each of which would do alone as well, `untried` texts for
+        others that might.
+        """
         trial = self._kept(found, self.known[_key(found.members)])
         words = [found_words(self.view, found, trial, self.target)]
         again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
@@ -240,6 +260,9 @@ class _Work:
             words.append(_ALLOW)
         if others:
             words.append(f"Another text for {names_of(self.view, others)} would do as well.")
+        if untried:
+            texts = number_of(untried, "proposed text")
+            words.append(f"{texts} for others could not be tried: {self.stopped}.")
         kinds = {one.culprit.kind for one in found.members}
         return self.result(
             "sub_call" if "cell" not in kinds else "cell" if len(kinds) == 1 else "sub_call_and_cell",
@@ -248,6 +271,7 @@ class _Work:
             proven=found.ended == "minimal"
             and trial.outcome == "fixed"
             and not others
+            and not untried
             and not self.background
             and not (self.target is not None and self.target.how == "judge"),
             culprits=tuple(one.culprit for one in found.members),
@@ -308,17 +332,20 @@ class _Work:
         if proposed:
             self.stage(f"trying {len(proposed):,} texts for {len(self.candidates):,} suspects, one by one")
         tried: list[tuple[Candidate, Trial]] = []
+        fixed: dict[str, Candidate] = {}
         with suppress(OutOfBudget):
-            fixed: dict[str, Candidate] = {}
             for one in proposed:
                 if one.span_id not in fixed:
                     tried.append((one, self.play([one])))
                     if self._right(tried[-1][1]):
                         fixed[one.span_id] = one
-            if fixed:
-                best, *others = fixed.values()
-                alone = Found((best,), "minimal", monotone=True, tests=len(tried), unknown=0)
-                return self._concluded(alone, repeat, [one.span_id for one in others])
+        if fixed:
+            best, *others = fixed.values()
+            alone = Found((best,), "minimal", monotone=True, tests=len(tried), unknown=0)
+            done = {one.patch for one, _ in tried}
+            untried = sum(one.patch not in done and one.span_id not in fixed for one in proposed)
+            return self._concluded(alone, repeat, [one.span_id for one in others], untried)
+        with suppress(OutOfBudget):
             if self.target is not None and len(self.candidates) > 1:
                 together = sorted(self.candidates, key=lambda one: self.view.by_id[one.span_id].seq)
                 self.stage("trying the likeliest text of every suspect together")
@@ -335,7 +362,9 @@ class _Work:
         return wanted in shown and wanted not in normalise(trial.reached.old or "")
 
     def _plan_diverged(self) -> bool:
-        return self.difference is not None and self.difference.plan is not None
+        """Whether the roots wrote other code; another text or number in the same code is no other plan."""
+        plan = None if self.difference is None else self.difference.plan
+        return plan is not None and not plan.literals
 
     # -- trials
 

@@ -109,11 +109,16 @@ def _divergence(alignment: Alignment, a: str | None, b: str | None, shown_same: 
         None if span is None else dict(side.texts({"code": code(span)})).get("code")
         for side, span in zip(alignment.sides, spans, strict=True)
     ]
-    known = [None if body is None else _without_literals(body) for body in texts]
-    literals = known[0] is not None and known[0] == known[1]
+    literals = None not in texts and same_but_literals(texts[0] or "", texts[1] or "")
     first = next((span for span in spans if span is not None), None)
     iteration, cell = (None, None) if first is None else (first.iteration, first.cell)
     return PlanDivergence(iteration, cell, a, b, texts[0], texts[1], shown_same, literals)
+
+
+def same_but_literals(a: str, b: str) -> bool:
+    """Whether only texts and numbers in two pieces of code differ, comments aside; False for no Python."""
+    known = _without_literals(a)
+    return known is not None and known == _without_literals(b)
 
 
 def _without_literals(source: str) -> list[str] | None:

@@ -1,0 +1,85 @@
+"""Diagnosing wrong answers: faults in code, and what a budget that ends leaves said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rlm_core import Request
+from rlm_core.errors import InputError
+from tests.support.replays import recorded, span_of
+from traces.culprits import Answer, OutOfBudget, minimal
+from traces.diagnose import diagnose
+from traces.home import Home
+from traces.trial import Budget, Patch, Target
+
+GOOD = "20260101T000000-0000bbbb"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home of its own."""
+    return Home.resolve(tmp_path / "home")
+
+
+def test_cells_that_are_wrong_one_after_the_other_are_found_together(home: Home) -> None:
+    first = "x = [int(reply) for reply in llm_batch(['a', 'b', 'c'])]\nprint('ready')"
+    wrong = (first, "total = sum(x[:2])\nprint(total)", "total = total * 10\nprint(total)")
+    right = (first, "total = sum(x)\nprint(total)", "total = total * 100\nprint(total)")
+    bad = recorded(home, *wrong, "FINAL_VAR('total')", sub=lambda _: "3")
+    good = recorded(home, *right, "FINAL_VAR('total')", sub=lambda _: "3", run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("cell", "fixed", True)
+    assert {culprit.span_id for culprit in found.culprits} == {span_of(bad, "cell", n) for n in (1, 2)}
+
+
+def test_an_answer_that_the_good_root_typed_is_no_culprit_and_no_other_plan(home: Home) -> None:
+    cell = "color = llm_query('what color?')\nprint(len(color))"
+    bad = recorded(home, cell, "FINAL('it is red')", sub=lambda _: "red")
+    good = recorded(home, cell, "FINAL('it is blue')", sub=lambda _: "blue", run_id=GOOD)
+    found = diagnose(home, bad, good=good, target=Target("green"))
+    assert found.verdict != "plan_diverged" and not found.proven
+    assert span_of(bad, "cell", 1) not in {culprit.span_id for culprit in found.culprits}
+
+
+def test_a_text_that_makes_it_right_counts_though_the_budget_ends_before_all_were_tried(home: Home) -> None:
+    names = ("north", "south", "east", "west", "center", "coast")
+    cell = (
+        f"names = {names!r}\n"
+        "replies = llm_batch([f'Refunds at {n}:\\nThe total is {1200 + 10 * i} euros.' for i, n in "
+        "enumerate(names)])\ntotal = sum(int(reply) for reply in replies)\nFINAL_VAR('total')"
+    )
+
+    def reply(request: Request) -> str:
+        number = request.prompt.rsplit("is ", 1)[1].split()[0]
+        return {"1200": "1300", "1210": "1910"}.get(number, number)
+
+    view = recorded(home, cell, sub=reply)
+    whole, part = (
+        diagnose(home, view, target=Target("8050"), budget=Budget(replays=replays)) for replays in (200, 1)
+    )
+    assert whole.proven and whole.outcome == part.outcome == "fixed"
+    assert whole.culprits == part.culprits and len(whole.trials) == 2
+    assert not part.proven and "1 proposed text for others could not be tried" in part.words
+
+
+def test_a_text_for_a_span_of_another_run_is_refused(home: Home) -> None:
+    view = recorded(home, "FINAL(llm_query('a'))", sub=lambda _: "3")
+    with pytest.raises(InputError, match="is no span of run"):
+        diagnose(home, view, patches=[Patch("ffff", "4")], target=Target("4"))
+
+
+@pytest.mark.parametrize("tests", range(1, 8))
+def test_one_culprit_alone_is_minimal_whenever_the_budget_ends(tests: int) -> None:
+    made = []
+
+    def test(chosen: Sequence[int]) -> Answer:
+        if len(made) == tests:
+            raise OutOfBudget
+        made.append(chosen)
+        return "yes" if 2 in chosen else "no"
+
+    found = minimal(range(8), test)
+    assert (found.ended == "minimal") == (found.members == (2,))
