@@ -198,8 +198,8 @@ class Orchestrator:
             outcome.error = f"no forced answer could be had: {error or 'no time was left'}"
             outcome.forced = False
             return outcome
-        except asyncio.CancelledError:
-            iteration.end("cancelled")
+        except BaseException as error:
+            iteration.end("cancelled" if isinstance(error, asyncio.CancelledError) else "error")
             raise
         text = plain_text(completion.text or "")
         iteration.end("ok")

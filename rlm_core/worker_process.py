@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,7 +57,7 @@ class WorkerProcess:
             if wrap:
                 info += os.pipe()
                 command = bubblewrap.wrapped(command, scratch, readable, info[1])
-            process = await asyncio.create_subprocess_exec(
+            starting = asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -68,6 +68,7 @@ class WorkerProcess:
                 limit=_READ_AHEAD,
                 pass_fds=info[1:],
             )
+            process = await _started(starting)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             for end in info[:1]:
@@ -141,3 +142,28 @@ class WorkerProcess:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+
+
+async def _started(starting: Coroutine[Any, Any, asyncio.subprocess.Process]) -> asyncio.subprocess.Process:
+    """The process when it runs. A cancellation meanwhile counts only then: asyncio can wait without end for a
+    process whose start is cancelled half way (seen in Python 3.11).
+    """
+    start = asyncio.ensure_future(starting)
+    cancelled: asyncio.CancelledError | None = None
+    while not start.done():
+        try:
+            await asyncio.wait([start])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        return start.result()
+    with contextlib.suppress(OSError):
+        process = start.result()
+        kill_group(process.pid)
+        while process.returncode is None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.002)
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            transport.close()
+    raise cancelled

@@ -266,6 +266,12 @@ def test_a_run_out_of_time_is_stopped_and_asked_once_more() -> None:
     assert answer.seconds < 30
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.002])
+def test_a_run_whose_time_is_over_while_its_worker_starts_ends_all_the_same(seconds: float) -> None:
+    answer = run(Script(["Not begun."]), limits=Limits(max_seconds=seconds))
+    assert (answer.stop_reason, answer.forced, answer.text) == ("timeout", True, "Not begun.")
+
+
 def test_wall_time_of_a_cell_pauses_while_sub_calls_are_outstanding(recorded: Recorded) -> None:
     def slow(_: Request) -> str:
         time.sleep(0.8)

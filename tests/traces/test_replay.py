@@ -15,6 +15,7 @@ from traces.home import Home
 from traces.reading import load_run
 from traces.recording import open_recording
 from traces.replay import BudgetUsedUp, Replayer
+from traces.replay_runs import record_replay
 from traces.trial import Budget, Patch, Target
 from traces.view import RunView
 
@@ -276,6 +277,16 @@ def test_equal_requests_that_were_answered_differently_are_called_ambiguous(home
         trial = replayer.trial([Patch(span_of(view, "sub_call", 1), "8")])
     assert set(trial.ambiguous) == {span_of(view, "sub_call", n) for n in range(3)}
     assert trial.differences[0].new == "['3', '8', '5']\n"
+
+
+def test_every_span_of_a_replay_is_closed_that_may_not_ask_for_the_forced_answer(home: Home) -> None:
+    cell = "print(llm_query('a'))"
+    view = recorded(home, cell, "just words.", sub=lambda _: "x", limits=Limits(max_iterations=1))
+    with Replayer(home, view) as replayer:
+        trial = record_replay(home, replayer, [Patch(span_of(view, "sub_call"), "y")], mode="reask")
+    assert trial.outcome == "undecided" and trial.run_id is not None
+    run = load_run(home, trial.run_id)
+    assert {span.status for span in run.spans} <= {"ok", "error", "cancelled"}
 
 
 def test_a_patch_holds_when_other_patches_change_how_often_the_same_was_asked_before(home: Home) -> None:
