@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rlm_core.errors import InputError, RecordError, RunCancelled
-from rlm_core.normalise import normalise
 from traces.candidates import (
     Candidate,
     Choice,
@@ -41,6 +40,7 @@ from traces.finding import number_of
 from traces.findings import findings
 from traces.home import Home
 from traces.replay import BudgetUsedUp, Replayer
+from traces.replay_facts import replay_facts
 from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
 from traces.suspects import Suspect, suspects, unseen_words
@@ -51,6 +51,10 @@ from traces.view import RunView
 _SUSPECTS: Final = 50  # that a diagnosis lists
 _CANCELLED: Final = "it was cancelled"
 _ALLOW: Final = "With calls to a model allowed, what the record lacks would be asked."
+_TYPED: Final = (
+    "The good run plays recorded code again in which the root had typed this same answer, so it does not "
+    "tell what is right: what it shows the root is compared. The expected answer would tell more."
+)
 _NO_SUSPECT: Final = (
     "No sub-call that looks wrong by itself was found, and no good run was given to compare with."
 )
@@ -88,6 +92,9 @@ def diagnose(
     allowed = budget or Budget()
     if target is None and good is not None and good.summary.answer is not None:
         target = Target(good.summary.answer, origin="good run")
+    notes = []
+    if good is not None and target is not None and _typed_before(view, good, target):
+        target, notes = None, [_TYPED]
     work = _Work(
         view,
         good,
@@ -98,6 +105,7 @@ def diagnose(
         stage or (lambda _: None),
         cancelled or (lambda: False),
         diagnosis_id or new_diagnosis_id(),
+        warnings=notes,
     )
     if target is not None and same_answer(view.summary.answer, target.text, target.how):
         return work.result("right", f"The answer is {quoted(view.summary.answer)}, as it should be.")
@@ -191,8 +199,7 @@ class _Work:
             self.stage(f"trying all {len(candidates):,} candidates together")
             trial = self.play(candidates)
             joint.append((len(candidates), trial))
-            told = trial.outcome == "reached_root" and any(telling(trial, one) for one in self.right)
-            if trial.outcome == "fixed" or told:
+            if self._right(trial):
                 return self._found(*(inside or (candidates, trial)), repeat)
             if trial.outcome == "reached_root":  # the root was shown something else, but not the right answer
                 silent = silent or (candidates, trial)
@@ -255,7 +262,8 @@ class _Work:
         words = [found_words(self.view, found, trial, self.target)]
         again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
         if trial.outcome != "fixed":
-            words.append(asked_again_words([one.outcome for one in again], [one.answer for one in again]))
+            answers = [one.answer for one in again]
+            words.append(asked_again_words([one.outcome for one in again], answers, self.target))
         if found.ended == "unknown" and not self.budget.live_calls:
             words.append(_ALLOW)
         if others:
@@ -356,10 +364,8 @@ class _Work:
 
     def _right(self, trial: Trial) -> bool:
         """Whether a trial makes the answer right, or shows the root the right answer that it has to type."""
-        if trial.outcome != "reached_root" or self.target is None or trial.reached is None:
-            return trial.outcome == "fixed"
-        shown, wanted = (normalise(text or "") for text in (trial.reached.new, self.target.text))
-        return wanted in shown and wanted not in normalise(trial.reached.old or "")
+        told = trial.outcome == "reached_root" and any(telling(trial, one) for one in self.right)
+        return trial.outcome == "fixed" or told
 
     def _plan_diverged(self) -> bool:
         """Whether the roots wrote other code; another text or number in the same code is no other plan."""
@@ -435,6 +441,14 @@ class _Work:
             f"{len(spans):,} sub-calls were asked the same as others and answered differently; each got "
             "the reply that stands in its own place."
         ]
+
+
+def _typed_before(view: RunView, good: RunView, target: Target) -> bool:
+    """Whether the answer of a good run is the wrong one because that is a replay, such as a twin, whose root
+    had typed its answer after the outputs of the run that it plays."""
+    replay = replay_facts(good)
+    typed = replay is not None and replay.outcome == "reached_root" and target.origin == "good run"
+    return typed and same_answer(view.summary.answer, target.text, target.how) is True
 
 
 def _key(chosen: Sequence[Candidate]) -> frozenset[Patch]:

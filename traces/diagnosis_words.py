@@ -72,7 +72,9 @@ def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Ta
     return f"{words} {_minimal_words(found)}".rstrip()
 
 
-def asked_again_words(outcomes: Sequence[Outcome], answers: Sequence[str | None]) -> str:
+def asked_again_words(
+    outcomes: Sequence[Outcome], answers: Sequence[str | None], target: Target | None
+) -> str:
     """What came of asking the root again with the changed output."""
     if not outcomes:
         return (
@@ -82,6 +84,9 @@ def asked_again_words(outcomes: Sequence[Outcome], answers: Sequence[str | None]
     fixed = sum(outcome == "fixed" for outcome in outcomes)
     if set(outcomes) == {"undecided"}:
         return "The root could not be asked again within the budget."
+    if target is None:
+        said = " and ".join(quoted(one) for one in dict.fromkeys(answers))
+        return f"Asked again with that output {number_of(len(outcomes), 'time')}, the root answered {said}."
     count = f"{fixed} of {number_of(len(outcomes), 'time')}"
     return f"Asked again with that output, the root gave the right answer {count}: {quoted(answers[0])}."
 

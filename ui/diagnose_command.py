@@ -54,20 +54,30 @@ def diagnose(state: State, /, run: str, **options: Any) -> int:
         good = load_run(home, resolve_run(home, options["good"], warn=say), warn=say)
     _check(view, good, options)
     found = _diagnosed(home, view, good, options)
-    if options["report"] is not None:
-        from ui.reporting import report_of, write_report
-
-        write_report(report_of(home, found.to_json()), options["report"])
-        say(f"report written to {options['report']}")
+    written = options["report"] is None or _reported(home, found, options["report"])
     if state.as_json:
-        report = None if options["report"] is None else str(options["report"])
+        report = str(options["report"]) if written and options["report"] is not None else None
         print_json({**found.to_json(), "report": report})
     else:
         from ui.diagnose_text import diagnosis_lines
 
         option = f" --home {state.home_option}" if state.home_option else ""
         click.echo("\n".join(diagnosis_lines(view, good, found, option)))
-    return int(found.stopped is not None and "cancelled" in found.stopped)
+    return int(not written or (found.stopped is not None and "cancelled" in found.stopped))
+
+
+def _reported(home: Home, found: Diagnosis, path: Path) -> bool:
+    """Write the report; where that fails it is said, and what was found is printed all the same."""
+    from rlm_core.errors import RLMScopeError
+    from ui.reporting import report_of, write_report
+
+    try:
+        write_report(report_of(home, found.to_json()), path)
+    except RLMScopeError as error:
+        say(f"rlmscope: {error}")
+        return False
+    say(f"report written to {path}")
+    return True
 
 
 def _check(view: RunView, good: RunView | None, options: dict[str, Any]) -> None:
@@ -124,13 +134,14 @@ def _staged(log: DiagnosisLog) -> Any:
 
 
 def _target(home: Home, view: RunView, good: RunView | None, options: dict[str, Any]) -> Target | None:
-    """The answer that was asked for: a given one, else that of the good run, else what a person expects."""
+    """The answer that was asked for: a given one, else what a person expects, else that of the good run."""
     from traces.opinions import NORMALISED, check_how, opinions
     from traces.trial import Target
     from ui.replaying import target_of
 
-    if good is None or options["expected"] is not None:
-        return target_of(opinions(home), view.run_id, expected=options["expected"], how=options["how"])
+    target = target_of(opinions(home), view.run_id, expected=options["expected"], how=options["how"])
+    if target is not None or good is None:
+        return target
     how = options["how"] or NORMALISED
     check_how(how, good.summary.answer)
     return Target(good.summary.answer or "", how, "good run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from difflib import unified_diff
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
@@ -141,6 +142,12 @@ def _cost(found: Diagnosis) -> str:
 
 
 def _further(found: Diagnosis, good: RunView | None, home: str) -> Iterator[str]:
+    if found.culprits and found.outcome == "reached_root" and not found.asked_again:
+        against = "" if good is None else f" --good {good.run_id}"
+        given = found.target is not None and found.target.origin == "expected"
+        wanted = f" --expected={quote(found.target.text)}" if given and found.target else ""
+        options = line(f"{against}{wanted} --max-calls 3 --repeat 3{home}")
+        yield f"ask the root again: rlmscope diagnose {found.run_id}{options}"
     if found.culprits:
         yield f"look deeper: rlmscope span {found.run_id} {found.culprits[0].span_id}{home}"
     if good is not None:

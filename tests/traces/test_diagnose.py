@@ -17,6 +17,7 @@ from traces.diagnosis import Diagnosis
 from traces.home import Home
 from traces.reading import list_runs, load_run
 from traces.replay import Replayer
+from traces.replay_runs import record_replay
 from traces.trial import Budget, Patch, Target, Trial
 from traces.view import RunView
 
@@ -102,6 +103,27 @@ def test_a_typed_answer_is_reached_and_only_asking_the_root_again_decides(home: 
     )  # fmt: skip
     assert (asked.outcome, asked.asked_again, asked.proven) == ("reached_root", ("fixed", "fixed"), False)
     assert asked.spent.live_calls == 2 and "2 of 2 times" in asked.words
+
+
+def test_a_twin_that_ends_in_the_typed_wrong_answer_is_compared_by_what_it_shows(home: Home) -> None:
+    """The way that is advised: its twin has the right replies, but the answer is the one typed before."""
+    bad = recorded(home, COUNT, "FINAL(30)", sub=says(5))
+    with Replayer(home, bad, handler=live(sub=says()), budget=Budget(9, 50)) as player:
+        made = record_replay(home, player, mode="live")
+    assert made.outcome == "reached_root" and made.run_id is not None
+    twin = load_run(home, made.run_id)
+    assert twin.summary.answer == "30"
+    found = diagnose(home, bad, good=twin)
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "reached_root", False), found.words
+    assert culprits(found) == spans(bad, 5) and found.target is None
+    assert any("does not tell what is right" in sentence for sentence in found.warnings)
+    asked = diagnose(
+        home, bad, good=twin, budget=Budget(9, 2), repeat=2,
+        replayer=lambda *args, **options: Replayer(*args, handler=live(FINAL), **options),
+    )  # fmt: skip
+    assert "Asked again with that output 2 times, the root answered “24”." in asked.words
+    assert diagnose(home, bad, good=twin, target=Target("24")).culprits == found.culprits
+    assert diagnose(home, bad, good=twin, target=Target("30")).verdict == "right"
 
 
 def test_the_answer_that_it_should_be_needs_no_diagnosis(home: Home) -> None:
@@ -260,6 +282,22 @@ def test_without_a_good_run_a_slip_is_corrected_from_the_prompt_and_called_a_gue
     untold = diagnose(home, bad)
     assert (untold.verdict, untold.outcome, untold.culprits) == ("suspects", "undecided", ())
     assert "Another answer comes of another text for sub-call 4 of cell 0." in untold.words
+
+
+def test_a_slip_that_the_root_typed_is_found_though_its_output_quoted_the_right_value_before(
+    home: Home,
+) -> None:
+    asked = "[f'The shop number {n} took {n * 7 + 120} EUR. How much?' for n in range(6)]"
+    codes = (f"asked = {asked}\nprint('is it EUR 148?', llm_batch(asked)[4])", "FINAL('EUR 198')")
+
+    def sub(request: Request) -> str:
+        amount = request.prompt.split(" took ")[1].split()[0]
+        return "EUR 198" if amount == "148" else f"EUR {amount}"
+
+    bad = recorded(home, *codes, sub=sub)
+    found = diagnose(home, bad, target=Target("EUR 148"))
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "reached_root", False), found.words
+    assert culprits(found) == spans(bad, 4)
 
 
 def test_a_comparison_that_does_not_exist_is_refused(home: Home) -> None:
