@@ -72,6 +72,8 @@ def _facts(a: SpanRow, b: SpanRow, raw: bool) -> _Facts:
     elif a.kind in _CALLS:
         if a.kind != "root_call":
             equal = _equal(asked(a), asked(b))
+            if equal and _equal(text(a, sc.CORPUS_ID), text(b, sc.CORPUS_ID)) is False:
+                equal = False  # of a child run that reads the corpus of its caller
             facts["prompt"] = "read" if equal is False and a.kind == "sub_call" and not raw else equal
         both = a.status == "ok" and b.status == "ok"
         facts["response"] = _same_response(a, b, raw) if both else same_ending

@@ -78,7 +78,8 @@ class Playing:
     """The `rlm_core.playback.Playback` of one replay, and what it has seen.
 
     `allow` says why no live call may be made, None when one may. `models` says which models of the replay
-    stand for "root" and "sub". `memo` holds what was answered live before, by request hash.
+    stand for "root" and "sub". `memo` holds what was answered live before, by request hash and by hash and
+    occurrence: equal requests that were asked at the same time keep their own replies.
     """
 
     deck: Deck
@@ -216,7 +217,8 @@ class Playing:
         reply = self.deck.elsewhere(place.path, digest, key[3]) or self._other(request, prompt_hash, place)
         if reply is not None:
             return self._serve(None, reply)
-        if (known := self.memo.get(digest)) is not None:
+        known = self.memo.get(f"{digest} {request.occurrence}") or self.memo.get(digest)
+        if known is not None:
             return self._serve(None, known)
         if self.mode == "frozen" and (old := self._at_place(place)) is not None:
             self.misses += 1
@@ -238,7 +240,9 @@ class Playing:
         if "err" in reply:
             self.failed.append(str(reply.get("msg") or reply["err"]))
         elif self.mode != "live":
-            self.memo[self.deck.request_hash(request, prompt_hash, self.models)] = reply
+            digest = self.deck.request_hash(request, prompt_hash, self.models)
+            self.memo[f"{digest} {request.occurrence}"] = reply
+            self.memo.setdefault(digest, reply)
 
     def refused(self, why: str) -> NoReturn:
         """A limit in dollars or calls was met inside the engine: the replay ends here, undecided."""

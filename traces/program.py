@@ -7,10 +7,10 @@ for display and for frozen replays only. A child run has a path of its own: a pr
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -27,6 +27,8 @@ Key = tuple[str, int, str, int]  # run path, cell, request hash, occurrence
 _INTERRUPTED: Final = (
     "[the cell was interrupted: "  # in what the root was shown, for records without the fact
 )
+_LEAST: Final = {"max_iterations": 1, "concurrency": 1, "max_workers": 1}
+_MOST: Final = 1 << 62  # of any limit: what no part of the engine can count any more is no limit
 _LIMIT_STOPS: Final = ("budget", "timeout", "max_iterations")
 _BUDGET_KEYS: Final = ("iterations", "calls", "tokens", "usd", "seconds")  # as code sees them; a record sorts
 
@@ -92,14 +94,6 @@ class Program:
     ends: Mapping[str, str]  # run path -> stop reason
     ambiguous: frozenset[str] = field(default_factory=frozenset)  # equal requests, unequal replies
 
-    def call(self, span_id: str) -> RecordedCall | None:
-        """The sub-call or child run of a span."""
-        return next((call for call in self.calls.values() if call.span_id == span_id), None)
-
-    def cell(self, span_id: str) -> RecordedCell | None:
-        """The cell of a span."""
-        return next((cell for cell in self.cells.values() if cell.span_id == span_id), None)
-
 
 def read_program(view: RunView) -> Program:
     """The program of a run that has ended. Raises RecordError when the record does not hold what it needs."""
@@ -139,6 +133,31 @@ def read_program(view: RunView) -> Program:
     )
 
 
+def read_replies(view: RunView) -> Program:
+    """What the calls of a record were answered, as a program without turns and cells: enough for a run that
+    only lends its replies, whatever else its record lacks.
+    """
+    reader, run = _Reader(view), view.summary
+    return Program(
+        run_id=view.run_id,
+        question=run.question or "",
+        corpus_id=run.corpus_id or "",
+        root_model=run.root_model or "",
+        sub_model=run.sub_model or "",
+        seed=0,
+        limits=Limits(),
+        versions={},
+        answer=run.answer,
+        answer_form=None,
+        turns={},
+        cells={},
+        calls={call.key: call for call in reader.calls()},
+        refused={},
+        budgets={},
+        ends={},
+    )
+
+
 class _Reader:
     """The spans of a record by what they are."""
 
@@ -146,7 +165,11 @@ class _Reader:
         self._view = view
         self._by_id = view.by_id
         self._texts = view.payloads(_wanted(view))
-        self.cells = {(cell.path, cell.number): cell for cell in self._cells()}
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, int], RecordedCell]:
+        """Cells by run path and number. Raises RecordError for one without its code."""
+        return {(cell.path, cell.number): cell for cell in self._cells()}
 
     def text(self, span: SpanRow, prefix: str) -> str | None:
         """A payload of a span, None where there is none or the record does not hold it."""
@@ -236,11 +259,17 @@ class _Reader:
                 ordinal if type(ordinal) is int else 0,
                 _text(facts.get(sc.PROMPT_HASH)),
                 self._reply(span),
-                _text(facts.get(sc.RUN_PATH)) if span.kind == "run" and self._was_run(span) else None,
+                self._child_path(span, place[0]),
             )
 
-    def _was_run(self, span: SpanRow) -> bool:
-        return span.attributes.get(sc.SERVED_FROM) is None
+    def _child_path(self, span: SpanRow, above: str) -> str | None:
+        """The path of a child run that ran; it leads down from that of its caller, so that none contains
+        itself.
+        """
+        path = _text(span.attributes.get(sc.RUN_PATH))
+        if span.kind != "run" or path is None or span.attributes.get(sc.SERVED_FROM) is not None:
+            return None
+        return path if path.startswith(f"{above}.") else None
 
     def _place(self, span: SpanRow) -> tuple[str, int] | None:
         """Run path and cell that made a call."""
@@ -322,18 +351,21 @@ def _limits(raw: object) -> Limits:
     if not isinstance(said, dict):
         return known
     free = ("max_calls", "max_tokens", "max_cost_usd")
-    values = {
-        one.name: said[one.name]
-        for one in fields(Limits)
-        if one.name in said and one.name not in free and _fits(said[one.name], getattr(known, one.name))
-    }
+    values = {one.name: said[one.name] for one in fields(Limits) if one.name in said and one.name not in free}
+    for name, value in values.items():
+        if not _fits(value, getattr(known, name), _LEAST.get(name, 0)):
+            raise RecordError(
+                f"The record says that the limit {name} was {repr(value)[:40]}, which it cannot have been: "
+                "it is not replayable."
+            )
     return replace(known, **values, max_calls=None)
 
 
-def _fits(value: object, example: object) -> bool:
-    if example is None or isinstance(example, float):
-        return value is None or (type(value) in (int, float) and json.dumps(value) not in ("NaN", "Infinity"))
-    return type(value) is int and value >= 0
+def _fits(value: object, example: object, least: int) -> bool:
+    if value is None:
+        return example is None
+    kinds = (int, float) if example is None or isinstance(example, float) else (int,)
+    return type(value) in kinds and least <= value <= _MOST  # type: ignore[operator]
 
 
 def _ambiguous(calls: Collection[RecordedCall]) -> frozenset[str]:

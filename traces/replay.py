@@ -29,7 +29,7 @@ from traces.detail import decoded
 from traces.home import Home
 from traces.judging import Judge, Judged
 from traces.playing import Deck, Patches, Playing
-from traces.program import read_program
+from traces.program import read_program, read_replies
 from traces.same_answer import same_answer
 from traces.trial import Budget, Difference, Mode, Outcome, Patch, Replayability, Spent, Target, Trial
 from traces.view import RunView
@@ -72,7 +72,9 @@ class Replayer:
         self.budget = budget
         self.spent = Spent()
         self._deck = Deck(self.program)
-        self._others = [Deck(read_program(other)) for other in also]
+        self._calls = {call.span_id: call for call in self.program.calls.values()}
+        self._cells = {cell.span_id: cell for cell in self.program.cells.values()}
+        self._others = [Deck(read_replies(other)) for other in also]
         self._cancelled = cancelled or (lambda: False)
         self._corpus = _corpus(home, self.program.corpus_id)
         self._models = {"root": root or self.program.root_model, "sub": sub or self.program.sub_model}
@@ -133,6 +135,8 @@ class Replayer:
         ]
         if playing.stopped is not None:
             found.append(Difference("call", new=playing.stopped))
+        elif (broken := _broken_off(answer)) is not None:
+            found.append(Difference("call", new=broken))
         elif answer.text != self.program.answer:
             found.append(Difference("answer", old=self.program.answer, new=answer.text))
         return tuple(self._with_text(one) for one in found[:_TOLD])
@@ -246,7 +250,7 @@ class Replayer:
     def _resolved(self, patches: Sequence[Patch]) -> Patches:
         calls, cells = {}, {}
         for patch in patches:
-            call, cell = self.program.call(patch.span_id), self.program.cell(patch.span_id)
+            call, cell = self._calls.get(patch.span_id), self._cells.get(patch.span_id)
             if call is not None:
                 calls[call.key] = {"ok": patch.text}
             elif cell is not None:
