@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 TINY = Decimal("0.000001")
+MOST_DOLLARS = 1_000_000_000  # of a limit: more is a slip, and far more has too many digits to be shown
 
 
 def money(cost: Decimal | str | None, status: str | None) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from ui.figures import MOST_DOLLARS
+
 
 class Dollars(click.ParamType[Decimal]):
     """A positive amount of money, kept exact."""
@@ -22,6 +24,8 @@ class Dollars(click.ParamType[Decimal]):
             self.fail(f"{value!r} is not an amount in dollars, like 0.50", param, ctx)
         if not amount.is_finite() or amount <= 0:
             self.fail(f"{value!r} is not a positive amount", param, ctx)
+        if amount > MOST_DOLLARS:
+            self.fail(f"{str(value)[:40]!r} is more than {MOST_DOLLARS:,} dollars", param, ctx)
         return amount
 
 

@@ -13,6 +13,7 @@ from rlm_core.errors import InputError, RecordError
 from traces.check_log import PastCheck, log_file, new_check_id, read_check
 from traces.locks import FileLock, is_held
 from traces.regression import CHECK_MODES
+from ui.figures import MOST_DOLLARS
 from ui.web.order import StartFiles
 from ui.web.processes import start_process
 
@@ -66,13 +67,13 @@ def _dollars(text: str) -> Decimal | None:
         amount = Decimal(text.strip().removeprefix("$"))
     except InvalidOperation:
         amount = Decimal("NaN")
-    if not amount.is_finite() or amount <= 0:
+    if not amount.is_finite() or not 0 < amount <= MOST_DOLLARS:
         raise InputError(f"the cost limit must be an amount in dollars like 0.50, not {text[:40]!r}")
     return amount
 
 
-def start(home: Home, job: Job) -> str:
-    """Begin a check in a process of its own; returns its id.
+def start(home: Home, job: Job, check_id: str | None = None) -> str:
+    """Begin a check in a process of its own; returns its id, which is the given one if there is one.
 
     Raises InputError for what cannot be checked, RecordError when no process can be started.
     """
@@ -83,7 +84,7 @@ def start(home: Home, job: Job) -> str:
 
     Checker(home, job.order(), os.environ)  # refuses models that cannot be used
     regression_set(home, job.name)
-    check_id = new_check_id()
+    check_id = check_id or new_check_id()
     files = StartFiles(home, check_id)
     lock = FileLock(files.lock)
     try:

@@ -53,4 +53,6 @@ def _replayability(states: list[State]) -> dict[str, Any] | None:
     for state in states:
         if isinstance(state.replayability, dict):
             return state.replayability
+        if (state.diagnosis or {}).get("verdict") == "not_replayable":  # its corpus is gone, for example
+            return {"status": "not_replayable"}
     return None

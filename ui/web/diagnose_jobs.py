@@ -22,6 +22,7 @@ from traces.home import is_run_id
 from traces.locks import FileLock, is_held
 from traces.opinions import NORMALISED, check_how
 from traces.trial import MODES, Budget, Mode, Patch, Target
+from ui.figures import MOST_DOLLARS
 from ui.web.order import StartFiles
 from ui.web.processes import start_process
 
@@ -99,7 +100,7 @@ def _usd(text: str | None) -> Decimal | None:
         amount = Decimal(text)
     except InvalidOperation:
         amount = Decimal(-1)
-    if not amount.is_finite() or amount < 0:
+    if not amount.is_finite() or not 0 <= amount <= MOST_DOLLARS:
         raise InputError(f"the budget in dollars must be an amount like 0.50, not {text[:40]!r}")
     return amount
 

@@ -10,7 +10,7 @@ from typing import Final
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
-from traces.diagnosis_log import stop_file
+from traces.diagnosis_log import new_diagnosis_id, stop_file
 from traces.diagnosis_state import State
 from traces.home import Home
 from ui.figures import counted, duration
@@ -28,7 +28,7 @@ _PERIOD: Final = 0.5  # seconds between two looks
 _AT_ONCE: Final = 1.5  # seconds that a page waits, so that a short job needs no picture of its work
 _PROBLEM: Final = "diagnose-problem"  # in the session: why a job could not be stopped
 _DONE: Final = "diagnose-double"  # in the session: the last job that was started, and when
-_SAME_CLICK: Final = 2.0  # seconds in which the same job, started again, is a double click
+_SAME_CLICK: Final = 3.5  # seconds in which the same job, started again, is a double click
 
 
 def begin(home: Home, job: Job) -> None:
@@ -37,13 +37,16 @@ def begin(home: Home, job: Job) -> None:
     if last is not None and last[0] == job and time.monotonic() - last[1] < _SAME_CLICK:
         st.query_params[DIAGNOSIS] = last[2]
         st.rerun()
+    ticket = new_diagnosis_id()
+    # before it starts: a second click ends this script at the next word with the session
+    st.session_state[_DONE] = (job, time.monotonic(), ticket)
     try:
-        ticket = diagnose_jobs.start(home, job)
+        diagnose_jobs.start(home, job, ticket)
         diagnose_jobs.wait(home, ticket, _AT_ONCE)
     except RLMScopeError as error:
+        st.session_state.pop(_DONE, None)
         problem(error)
         return
-    st.session_state[_DONE] = (job, time.monotonic(), ticket)
     st.query_params[DIAGNOSIS] = ticket
     st.rerun()
 

@@ -17,6 +17,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import InputError
+from ui.figures import MOST_DOLLARS
 
 if TYPE_CHECKING:
     from rlm_core.limits import Limits
@@ -105,6 +106,8 @@ def _limit(name: str, value: int | float | str) -> int | float | Decimal:
         raise InputError(f"the cost limit must be an amount in dollars like 0.50, not {value!r}") from None
     if not amount.is_finite() or amount <= 0:
         raise InputError(f"the cost limit must be above 0, not {value!r}")
+    if amount > MOST_DOLLARS:
+        raise InputError(f"the cost limit must be at most {MOST_DOLLARS:,} dollars")
     return amount
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
-from traces.check_log import Finding, PastCheck, ask_to_stop, checks, trend
+from traces.check_log import Finding, PastCheck, ask_to_stop, checks, new_check_id, trend
 from traces.home import Home
 from traces.reading import RunSummary, list_runs
 from traces.regression import CHECK_MODES, Member, RegressionSet, regression_set
@@ -21,7 +23,8 @@ from ui.web.rows_view import Cell
 from ui.web.sets_list import verdict, when
 
 GO: Final = "sets-go"  # in the session: (page, address) to go to
-_STARTED: Final = "sets-started"  # the check that was started from here
+_STARTED: Final = "sets-started"  # the last check that was started from here, a `_Started`
+_SAME_CLICK: Final = 5.0  # seconds in which the same check, started again, is a double click
 _PERIOD: Final = 1.0  # seconds between two looks at a check
 _AT_ONCE: Final = 3.0  # seconds that the page waits for a check to begin
 _RESULTS: Final[dict[bool | None, tuple[str, Colour]]] = {
@@ -31,6 +34,15 @@ _RESULTS: Final[dict[bool | None, tuple[str, Colour]]] = {
 }
 _WIDTHS: Final = {"Result": 90, "Before that": 110, "Moved by": 150}
 _CHECK_WIDTHS: Final = {"Check": 140, "Result": 220, "Mode": 80, "Runs": 60, "Calls": 70, "Cost": 90}
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A check that was started from the page; `at` is of the monotonic clock."""
+
+    job: check_jobs.Job
+    at: float
+    check_id: str
 
 
 def details(home: Home, name: str) -> None:
@@ -43,7 +55,7 @@ def details(home: Home, name: str) -> None:
         note(f"run {run_id} has the tag but is left out: {words}")
     _form(home, chosen)
     past = checks(home, name)
-    _at_work(home, past)
+    _at_work(home, name, past)
     shown = _shown(past)
     if shown is None:
         st.text("This set was not checked yet.")
@@ -83,28 +95,33 @@ def _form(home: Home, chosen: RegressionSet) -> None:
 
 
 def _start(home: Home, job: check_jobs.Job) -> None:
-    try:
-        check_id = check_jobs.start(home, job)
-    except RLMScopeError as error:
-        problem(error)
-        return
-    st.session_state[_STARTED] = check_id
-    check_jobs.wait(home, check_id, _AT_ONCE)
+    last = st.session_state.get(_STARTED)
+    if last is None or last.job != job or time.monotonic() - last.at > _SAME_CLICK:
+        check_id = new_check_id()
+        # before it starts: a second click ends this script at the next word with the session
+        st.session_state[_STARTED] = _Started(job, time.monotonic(), check_id)
+        try:
+            check_jobs.start(home, job, check_id)
+        except RLMScopeError as error:
+            st.session_state.pop(_STARTED, None)
+            problem(error)
+            return
+        check_jobs.wait(home, check_id, _AT_ONCE)
     st.query_params.pop("check", None)
     st.rerun()
 
 
-def _at_work(home: Home, past: Sequence[PastCheck]) -> None:
+def _at_work(home: Home, name: str, past: Sequence[PastCheck]) -> None:
     """Every check that goes on, and one that never began."""
     for check in past:
         if check.status == "running":
             with st.container(border=True, key=f"check-{check.check_id}"):
                 st.fragment(_moving, run_every=_PERIOD)(home, check.check_id)
-    started = st.session_state.get(_STARTED)
-    if started is None or any(check.check_id == started for check in past):
+    last = st.session_state.get(_STARTED)
+    if last is None or last.job.name != name or any(check.check_id == last.check_id for check in past):
         return
-    if check_jobs.is_starting(home, started):
-        st.fragment(_beginning, run_every=_PERIOD)(home, started)
+    if check_jobs.is_starting(home, last.check_id):
+        st.fragment(_beginning, run_every=_PERIOD)(home, last.check_id)
     else:
         problem("the check did not start; the folder of logs in the home says why")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.support.pages import (
@@ -256,6 +257,32 @@ def test_the_budget_is_said_before_and_goes_with_the_job(examples: Home, jobs: l
     page.text_input(key="way-usd").set_value("much").run()
     press(page, "Find minimal cause")
     assert problems(page) == ["The budget in dollars must be an amount like 0.50, not 'much'."]
+    page.text_input(key="way-usd").set_value("1e999999").run()
+    press(page, "Find minimal cause")
+    assert problems(page) == ["The budget in dollars must be an amount like 0.50, not '1e999999'."]
+    assert len(jobs) == 1
+
+
+@pytest.mark.parametrize("button", ["Find minimal cause", "Make a twin"])
+def test_a_second_click_while_a_job_begins_starts_no_other(
+    examples: Home, monkeypatch: pytest.MonkeyPatch, button: str
+) -> None:
+    begun: list[Job] = []
+
+    def start(_home: Home, job: Job, *_: object) -> None:
+        begun.append(job)
+        st.stop()  # as a second click ends the script, at its next word with the session
+
+    monkeypatch.setattr(diagnose_jobs, "start", start)
+    page = diagnose_page()
+    press(page, button)
+    press(page, button)
+    assert len(begun) == 1
+
+
+def test_a_run_whose_corpus_is_gone_is_said_to_be_not_replayable_everywhere(examples: Home) -> None:
+    logged(examples, found(verdict="not_replayable", replayability=None, culprits=(), proven=False))
+    assert "not replayable" in shown(diagnose_page())
 
 
 def test_a_suspect_leads_to_the_test_of_its_reply(examples: Home) -> None:

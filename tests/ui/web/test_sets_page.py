@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.support.checked_sets import checked, make_set
@@ -15,6 +16,8 @@ from traces.check_log import checks
 from traces.home import Home
 from traces.opinions import tag
 from traces.reading import list_runs
+from ui.web import check_jobs
+from ui.web.check_jobs import Job
 
 RIGHT, WRONG, OTHER = (f"20260102T03040{n}-0000abcd" for n in range(3))
 
@@ -93,9 +96,44 @@ def test_an_unknown_set_is_said(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("billing")
+def test_a_second_click_while_a_check_begins_starts_no_other(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Job] = []
+
+    def start(_home: Home, job: Job, *_: object) -> None:
+        begun.append(job)
+        st.stop()  # as a second click ends the script, at its next word with the session
+
+    monkeypatch.setattr(check_jobs, "start", start)
+    page = sets_page(set="billing")
+    page.button(key="set-check").click().run()
+    page.button(key="set-check").click().run()
+    assert len(begun) == 1 and checks(home) == []
+
+
+@pytest.mark.usefixtures("billing")
+def test_a_check_that_was_started_on_one_set_says_nothing_on_another(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_set(home, "other", [(OTHER, "42")])
+    monkeypatch.setattr(check_jobs, "start", lambda _home, _job, check_id: check_id)
+    page = sets_page(set="billing")
+    page.button(key="set-check").click().run()
+    assert "did not start" in " ".join(problems(page))
+    page.query_params["set"] = "other"
+    page.run()
+    assert problems(page) == []
+
+
+@pytest.mark.usefixtures("billing")
 @pytest.mark.parametrize(
     ("key", "value", "said"),
-    [("set-sub", "nobody/knows", "nobody/knows"), ("set-cost", "a lot", "an amount in dollars")],
+    [
+        ("set-sub", "nobody/knows", "nobody/knows"),
+        ("set-cost", "a lot", "an amount in dollars"),
+        ("set-cost", "1e999999", "an amount in dollars"),
+    ],
 )
 def test_what_cannot_be_is_said_and_nothing_starts(home: Home, key: str, value: str, said: str) -> None:
     page = sets_page(set="billing")
