@@ -99,7 +99,8 @@ def ask_to_stop(home: Home, check_id: str) -> None:
 
 
 class CheckLog:
-    """An open file of a check, a context manager. Leaving it without `end` notes that the check failed."""
+    """An open file of a check, a context manager. Leaving it without `end` notes that the check
+    failed, or was cancelled by Ctrl-C."""
 
     def __init__(
         self,
@@ -137,11 +138,12 @@ class CheckLog:
     ) -> None:
         try:
             if not self._ended:
-                known = isinstance(error, RLMScopeError)
-                why = (
-                    str(error) if known else f"It broke off ({'no end' if kind is None else kind.__name__})."
-                )
-                self._write("end", status="failed", reason=why)
+                if isinstance(error, KeyboardInterrupt):
+                    self.end(cancelled=True)
+                else:
+                    known = isinstance(error, RLMScopeError)
+                    broke = f"It broke off ({'no end' if kind is None else kind.__name__})."
+                    self._write("end", status="failed", reason=str(error) if known else broke)
         finally:
             os.close(self._fd)
             self._lock.release()

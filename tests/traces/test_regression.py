@@ -213,6 +213,13 @@ def test_a_check_that_broke_off_or_whose_process_died_says_so(sums: Home) -> Non
     assert [check.status for check in checks(sums)] == ["lost"]
 
 
+def test_a_check_that_was_interrupted_from_the_keyboard_was_cancelled(sums: Home) -> None:
+    with pytest.raises(KeyboardInterrupt), CheckLog(sums, "sums", "rerun", {}, 2):
+        raise KeyboardInterrupt
+    (check,) = checks(sums)
+    assert (check.status, check.reason) == ("cancelled", None)
+
+
 def test_a_check_at_work_is_running_and_can_be_asked_to_stop(sums: Home) -> None:
     from traces.check_log import ask_to_stop
 
