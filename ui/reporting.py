@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,12 @@ def check_report_file(path: Path) -> None:
         raise InputError(f"a report is written as {' or '.join(FORMS)}; {path.name!r} has neither ending")
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent} to write the report into")
+    try:
+        writable = not path.is_dir() and os.access(path if path.exists() else path.absolute().parent, os.W_OK)
+    except OSError as error:
+        raise InputError(f"a report cannot be written to {path}: {error.strerror or error}") from None
+    if not writable:
+        raise InputError(f"a report cannot be written to {path}: it is a folder, or not yours to write")
 
 
 def write_report(made: Report, path: Path) -> None:

@@ -113,6 +113,7 @@ def test_a_report_is_written(call: Call, home: Home, tmp_path: Path, ending: str
         (("--sub", "openai/x"), "--sub is for calls to a model: give --max-calls too"),
         (("--match", "roughly"), "answers are compared by"),
         (("--report", "report.pdf"), "report.pdf"),
+        (("--max-calls", "1", "--max-cost", "1e999999"), "is more than 1,000,000,000 dollars"),
         (("--max-replays", "-1"), "--max-replays"),
     ],
 )
@@ -123,6 +124,24 @@ def test_what_cannot_work_is_refused_before_anything_is_played(
     done = call("diagnose", BAD, *options)
     assert done.code == 2 and words in done.error and done.out == ""
     assert diagnoses(home) == []
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_and_costs_no_result_after(
+    call: Call, home: Home, tmp_path: Path
+) -> None:
+    two_runs(home)
+    folder = tmp_path / "folder.html"
+    folder.mkdir()
+    done = call("diagnose", BAD, "--good", GOOD, "--report", str(folder), "--json")
+    assert done.code == 2 and str(folder) in done.error and done.out == "" and diagnoses(home) == []
+    long = tmp_path / ("x" * 300 + ".html")  # than a name can be
+    assert call("diagnose", BAD, "--good", GOOD, "--report", str(long)).code == 2
+    nowhere = tmp_path / "link.html"  # what only writing finds out
+    nowhere.symlink_to(tmp_path / "none" / "report.html")
+    done = call("diagnose", BAD, "--good", GOOD, "--report", str(nowhere), "--json")
+    said = json.loads(done.out)
+    assert done.code == 1 and said["verdict"] == "sub_call" and said["report"] is None
+    assert "The report cannot be written" in done.err
 
 
 def test_text_of_models_cannot_drive_the_terminal(call: Call, home: Home) -> None:
