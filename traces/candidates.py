@@ -7,7 +7,7 @@ there. Calls whose prompt was wrong already are never among them: they only pass
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -148,6 +148,21 @@ def from_proposals(
         for span_id, suspect in [*suspected.items()][:_TRIED]
         for one in proposals(view, span_id, target)
     )
+
+
+def asked_anew(
+    view: RunView, suspected: Mapping[str, Suspect], ask: Callable[[str], str | None]
+) -> Iterator[Candidate]:
+    """The likeliest suspects, each with the reply that `ask` gives to its prompt; without those that are
+    answered as before, or not at all.
+    """
+    spans = [view.by_id[span_id] for span_id in [*suspected][:_TRIED]]
+    old = texts_of(view, spans)
+    for span in spans:
+        text = ask(span.span_id) if span.kind == "sub_call" else None
+        if text is not None and normalise(text) != normalise(old.get(span.span_id, "")):
+            culprit = Culprit(span.span_id, "sub_call", text, "re-ask")
+            yield Candidate(culprit, suspected[span.span_id].score)
 
 
 def kind_of(span: SpanRow) -> Kind:

@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from rlm_core.errors import InputError, RecordError, RunCancelled
+from rlm_core.normalise import normalise
 from traces.candidates import (
     Candidate,
     Choice,
     from_good_run,
     from_patches,
-    from_proposals,
     late_cells,
 )
 from traces.culprits import Answer, Found, OutOfBudget, minimal
+from traces.diagnose_alone import diagnose_alone
 from traces.diagnosis import Diagnosis, Verdict
 from traces.diagnosis_log import new_diagnosis_id
 from traces.diagnosis_words import (
@@ -33,7 +34,6 @@ from traces.diagnosis_words import (
     names_of,
     not_fixed_words,
     quoted,
-    suspects_words,
 )
 from traces.diff import Diff, diff
 from traces.finding import number_of
@@ -43,7 +43,7 @@ from traces.replay import BudgetUsedUp, Replayer
 from traces.replay_facts import replay_facts
 from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
-from traces.suspects import Suspect, suspects, unseen_words
+from traces.suspects import Suspect, suspects
 from traces.telling import Answers, child_answers, right_answers, telling
 from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
 from traces.view import RunView
@@ -54,9 +54,6 @@ _ALLOW: Final = "With calls to a model allowed, what the record lacks would be a
 _TYPED: Final = (
     "The good run plays recorded code again in which the root had typed this same answer, so it does not "
     "tell what is right: what it shows the root is compared. The expected answer would tell more."
-)
-_NO_SUSPECT: Final = (
-    "No sub-call that looks wrong by itself was found, and no good run was given to compare with."
 )
 
 
@@ -91,11 +88,12 @@ def diagnose(
         raise InputError(f"run {view.run_id} is still going on: it can be diagnosed when it has ended")
     allowed = budget or Budget()
     if target is None and good is not None and good.summary.answer is not None:
+        _refuse_other_question(view, good)
         target = Target(good.summary.answer, origin="good run")
     notes = []
     if good is not None and target is not None and _typed_before(view, good, target):
         target, notes = None, [_TYPED]
-    work = _Work(
+    work = Work(
         view,
         good,
         target,
@@ -122,7 +120,7 @@ def diagnose(
 
 
 @dataclass
-class _Work:
+class Work:
     """One diagnosis at work."""
 
     view: RunView
@@ -199,14 +197,14 @@ class _Work:
             self.stage(f"trying all {len(candidates):,} candidates together")
             trial = self.play(candidates)
             joint.append((len(candidates), trial))
-            if self._right(trial):
-                return self._found(*(inside or (candidates, trial)), repeat)
+            if self.right_now(trial):
+                return self.found(*(inside or (candidates, trial)), repeat)
             if trial.outcome == "reached_root":  # the root was shown something else, but not the right answer
                 silent = silent or (candidates, trial)
             if trial.outcome == "moved" and trial.reached is not None and trial.reached.path != "0":
                 inside = inside or (candidates, trial)  # a child's root typed its answer: see the next sets
         if silent:
-            return self._found(*(inside or silent), repeat)
+            return self.found(*(inside or silent), repeat)
         found = self._with_noise(choice.sets[0], repeat) or self._with_late(choice.late, repeat)
         return found or self._not_fixed(joint)
 
@@ -220,7 +218,7 @@ class _Work:
         self.stage(f"trying all {len(candidates):,} candidates, with later code, together")
         trial = self.play(candidates)
         if trial.outcome == "fixed":
-            return self._found(candidates, trial, repeat)
+            return self.found(candidates, trial, repeat)
         self.candidates = before
         return None
 
@@ -239,20 +237,20 @@ class _Work:
         self.stage(f"trying them with {len(self.background):,} replies that differ in form only")
         trial = self.play(candidates)
         if trial.outcome in ("fixed", "reached_root"):
-            return self._found(candidates, trial, repeat)
+            return self.found(candidates, trial, repeat)
         self.background = ()
         return None
 
-    def _found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
+    def found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
         self.candidates = tuple(candidates)
 
         def test(chosen: Sequence[Candidate]) -> Answer:
             return _answer(self.play(chosen), joint, self.right)
 
         self.stage(f"searching for the culprits among {len(candidates):,} candidates")
-        return self._concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
+        return self.concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
 
-    def _concluded(
+    def concluded(
         self, found: Found[Candidate], repeat: int, others: Sequence[str] = (), untried: int = 0
     ) -> Diagnosis:
         """The verdict on a set; `others` are spans each of which would do alone as well, `untried` texts for
@@ -272,21 +270,29 @@ class _Work:
             texts = number_of(untried, "proposed text")
             words.append(f"{texts} for others could not be tried: {self.stopped}.")
         kinds = {one.culprit.kind for one in found.members}
+        sure = found.ended == "minimal" and not (others or untried or self.background)
         return self.result(
             "sub_call" if "cell" not in kinds else "cell" if len(kinds) == 1 else "sub_call_and_cell",
             " ".join(words),
             outcome=trial.outcome,
-            proven=found.ended == "minimal"
-            and trial.outcome == "fixed"
-            and not others
-            and not untried
-            and not self.background
-            and not (self.target is not None and self.target.how == "judge"),
+            proven=sure and self._holds(trial),
             culprits=tuple(one.culprit for one in found.members),
             reached=trial.reached,
             asked_again=tuple(one.outcome for one in again),
             assumed=assumed_words(trial, found, self.view, len(self.background)),
         )
+
+    def _holds(self, trial: Trial) -> bool:
+        """Whether a trial proves that the answer is right then: no judge said so, and no seed decides it."""
+        judged = self.target is not None and self.target.how == "judge"
+        if trial.outcome != "fixed" or judged or self.cancelled():
+            return False
+        assert self.player is not None
+        self.stage("playing the culprits' texts once more with other seeds")
+        if self.player.holds(trial, self.target) or self.cancelled():
+            return not self.cancelled()
+        self.warnings.append("With other hash and random seeds the same texts do not make the answer right.")
+        return False
 
     def _kept(self, found: Found[Candidate], trial: Trial) -> Trial:
         """The trial that decides, played once more and recorded as a run when that was asked for."""
@@ -327,42 +333,9 @@ class _Work:
         if self.difference is not None:
             words = "No sub-call that was asked the same was answered differently, and no cell differs."
             return self.result("undecided", words)
-        return self._single(repeat)
+        return diagnose_alone(self, repeat)
 
-    def _single(self, repeat: int) -> Diagnosis:
-        """Without a good run: suspects, one by one, with texts that rules propose for their places."""
-        self.warnings.append(unseen_words(len(self.suspected)))
-        if not self.suspected:
-            return self.result("undecided", _NO_SUSPECT)
-        self.stage("looking for texts that suspects could have said")
-        proposed = from_proposals(self.view, self.suspected, self.target)
-        self.candidates = tuple({one.span_id: one for one in reversed(proposed)}.values())[::-1]
-        if proposed:
-            self.stage(f"trying {len(proposed):,} texts for {len(self.candidates):,} suspects, one by one")
-        tried: list[tuple[Candidate, Trial]] = []
-        fixed: dict[str, Candidate] = {}
-        with suppress(OutOfBudget):
-            for one in proposed:
-                if one.span_id not in fixed:
-                    tried.append((one, self.play([one])))
-                    if self._right(tried[-1][1]):
-                        fixed[one.span_id] = one
-        if fixed:
-            best, *others = fixed.values()
-            alone = Found((best,), "minimal", monotone=True, tests=len(tried), unknown=0)
-            done = {one.patch for one, _ in tried}
-            untried = sum(one.patch not in done and one.span_id not in fixed for one in proposed)
-            return self._concluded(alone, repeat, [one.span_id for one in others], untried)
-        with suppress(OutOfBudget):
-            if self.target is not None and len(self.candidates) > 1:
-                together = sorted(self.candidates, key=lambda one: self.view.by_id[one.span_id].seq)
-                self.stage("trying the likeliest text of every suspect together")
-                joint = self.play(together)
-                if joint.outcome == "fixed":
-                    return self._found(together, joint, repeat)
-        return self.result("suspects", suspects_words(self.view, len(self.suspected), tried, self.target))
-
-    def _right(self, trial: Trial) -> bool:
+    def right_now(self, trial: Trial) -> bool:
         """Whether a trial makes the answer right, or shows the root the right answer that it has to type."""
         told = trial.outcome == "reached_root" and any(telling(trial, one) for one in self.right)
         return trial.outcome == "fixed" or told
@@ -377,7 +350,7 @@ class _Work:
     def play(self, chosen: Sequence[Candidate], mode: Mode | None = None) -> Trial:
         """One replay. Raises OutOfBudget, with the reason in `stopped`, when it may not be made."""
         assert self.player is not None
-        self._stop_if_wished()
+        self.stop_if_wished()
         patches = [one.patch for one in (*chosen, *self.background)]
         try:
             trial = self.player.trial(patches, mode=mode or self.mode, target=self.target)
@@ -387,14 +360,14 @@ class _Work:
         self.trials.append(trial)
         self.tell(trial)
         if trial.outcome == "undecided":
-            self._stop_if_wished()  # a trial that was broken off says nothing
+            self.stop_if_wished()  # a trial that was broken off says nothing
             if trial.stopped is not None and self.budget.live_calls and not self._calls_left():
                 self.stopped = trial.stopped
         if mode is None:
             self.known[_key(chosen)] = trial
         return trial
 
-    def _stop_if_wished(self) -> None:
+    def stop_if_wished(self) -> None:
         if self.cancelled():
             self.stopped = _CANCELLED
             raise OutOfBudget
@@ -441,6 +414,15 @@ class _Work:
             f"{len(spans):,} sub-calls were asked the same as others and answered differently; each got "
             "the reply that stands in its own place."
         ]
+
+
+def _refuse_other_question(view: RunView, good: RunView) -> None:
+    asked, other = view.summary.question, good.summary.question
+    if asked is not None and other is not None and normalise(asked) != normalise(other):
+        raise InputError(
+            f"run {good.run_id} was asked another question, so its answer says nothing of this one: give the "
+            "expected answer as well"
+        )
 
 
 def _typed_before(view: RunView, good: RunView, target: Target) -> bool:

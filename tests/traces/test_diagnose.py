@@ -304,3 +304,29 @@ def test_a_comparison_that_does_not_exist_is_refused(home: Home) -> None:
     bad, _ = pair(home, 4)
     with pytest.raises(InputError, match="compared by"):
         diagnose(home, bad, target=Target("24", "roughly"))
+
+
+def test_without_a_good_run_a_suspect_is_asked_again_when_calls_are_allowed(home: Home) -> None:
+    ask = "notes = [llm_query(f'Tell the colour of house {n}.') for n in range(5)]"
+    read = "line = ' '.join(str(note) for note in notes)"
+
+    def bad(request: Request) -> str:
+        return "I cannot help with that." if "house 3" in request.prompt else "It is painted green."
+
+    view = recorded(home, ask, read, "FINAL_VAR('line')", sub=bad)
+    target = Target(" ".join(["It is painted green."] * 3 + ["It is blue."] + ["It is painted green."]))
+    asked: list[str] = []
+
+    def now(request: Request) -> str:
+        asked.append(request.prompt)
+        return "It is blue."
+
+    def player(*given: object, **options: object) -> Replayer:
+        return Replayer(*given, handler=live(sub=now), **options)  # type: ignore[arg-type]
+
+    nobody = diagnose(home, view, target=target)
+    found = diagnose(home, view, target=target, budget=Budget(live_calls=3), replayer=player)
+    assert nobody.verdict == "suspects"
+    assert [(one.span_id, one.origin) for one in found.culprits] == [(span_of(view, "sub_call", 3), "re-ask")]
+    assert found.outcome == "fixed" and "another try" in found.words
+    assert "Tell the colour of house 3." in asked and found.spent.live_calls == len(asked) <= 3
