@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ui.common import State, print_json, say, shared_options
+
+if TYPE_CHECKING:
+    from traces.home import Home
 
 _COST_KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class", "corpus", "day")
 _ROLES: Final = ("root", "sub")
@@ -70,12 +73,22 @@ def cost(
     else:
         from traces.reading import cost_report
 
-        report = cost_report(state.home, run, by, warn=say)
+        report = {**cost_report(state.home, run, by, warn=say), "diagnoses": _diagnoses(state.home, run)}
     if state.as_json:
         print_json(report)
         return
     lines = cost_text.what_if_table(report, by) if models else cost_text.cost_table(report, by)
     click.echo("\n".join(lines))
+
+
+def _diagnoses(home: Home, run: tuple[str, ...]) -> dict[str, Any]:
+    """What diagnoses of these runs (of all runs) spent in replays that are no runs."""
+    from traces.diagnosis_spending import spent_beside
+    from traces.reading import resolve_run
+    from traces.rows import money_json
+
+    spent = spent_beside(home, {resolve_run(home, ref) for ref in run} if run else None)
+    return {"live_calls": spent.live_calls, "cost_usd": money_json(spent.usd)}
 
 
 def _explain(state: State, run: str, span_id: str) -> None:

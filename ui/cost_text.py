@@ -27,7 +27,8 @@ def cost_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     rows = [(*_place(row, by), _cost(row), *_sizes(row)) for row in report["rows"]]
     head = (*by, "cost", "tokens", "calls", "p50 / p95 / max of a call")
     lines = table(head, rows, right=frozenset(range(len(by), len(head))))
-    return [*lines, f"total: {_cost({**report, 'cost_usd': report['total_usd']})}", *_gaps(report)]
+    total = f"total: {_cost({**report, 'cost_usd': report['total_usd']})}"
+    return [*lines, total, *_diagnoses(report), *_gaps(report)]
 
 
 def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
@@ -81,6 +82,13 @@ def _sizes(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _cost(row: Mapping[str, Any]) -> str:
     return spent(row["cost_usd"], row.get("cost_status"), row.get("known_usd"))
+
+
+def _diagnoses(report: Mapping[str, Any]) -> Iterator[str]:
+    found = report["diagnoses"]
+    if found["live_calls"]:
+        calls = counted(found["live_calls"], "call")
+        yield f"beside these runs, diagnoses made {calls} to a model: {money(found['cost_usd'], None)}"
 
 
 def _gaps(report: Mapping[str, Any]) -> Iterator[str]:

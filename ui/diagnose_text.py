@@ -146,8 +146,8 @@ def _further(found: Diagnosis, good: RunView | None, home: str) -> Iterator[str]
         against = "" if good is None else f" --good {good.run_id}"
         given = found.target is not None and found.target.origin == "expected"
         wanted = f" --expected={quote(found.target.text)}" if given and found.target else ""
-        options = line(f"{against}{wanted} --max-calls 3 --repeat 3{home}")
-        yield f"ask the root again: rlmscope diagnose {found.run_id}{options}"
+        command = f"rlmscope diagnose {found.run_id}{against}{wanted} --max-calls 3 --repeat 3{home}"
+        yield line(f"ask the root again: {command}")
     if found.culprits:
         yield f"look deeper: rlmscope span {found.run_id} {found.culprits[0].span_id}{home}"
     if good is not None:

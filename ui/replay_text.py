@@ -66,8 +66,11 @@ def _verdict(played: Played) -> str:
         if played.target is None:
             answers = len({trial.answer for trial in played.trials})
             return f"Played {times} times: {counted(answers, 'different answer')}."
+        undecided = sum(trial.outcome in ("undecided", "error") for trial in played.trials)
+        left = "" if not undecided else f" {counted(undecided, 'replay')} came to no answer: {_why(played)}."
         return (
-            f"Played {times} times: the answer was the one that it should be {played.fixed} of {times} times."
+            f"Played {times} times: the answer was the one that it should be {played.fixed} of "
+            f"{counted(times - undecided, 'time')}.{left}"
         )
     first = played.trials[0]
     if first.mode == "strict" and not first.patches and first.outcome == "unchanged":
@@ -75,6 +78,11 @@ def _verdict(played: Played) -> str:
     if first.outcome == "moved" and played.target is None:
         return "The answer is another one."
     return OUTCOMES[first.outcome]
+
+
+def _why(played: Played) -> str:
+    """Why the first replay that came to no answer did not."""
+    return next((line(one.stopped) for one in played.trials if one.stopped), "the replay does not say why")
 
 
 def _origin(played: Played) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 import streamlit as st
 
+from traces.diagnosis_spending import spent_beside
 from traces.home import Home
 from traces.prices import price_table
 from traces.spend import Chosen, Totals, per_run
@@ -67,6 +68,16 @@ def _unknown(totals: Totals) -> tuple[str, str, str]:
         else f"of {counted(len(totals.unknown), 'model')}, named below"
     )
     return "Calls of unknown cost", f"{calls:,}", words
+
+
+def diagnoses(home: Home, chosen: Chosen) -> None:
+    """What diagnoses of the runs spent beyond what is on record of runs."""
+    spent = spent_beside(home, set(chosen.run_ids))
+    if spent.live_calls:
+        note(
+            f"Beside these runs, diagnoses made {counted(spent.live_calls, 'call')} to a model: "
+            f"{money(spent.usd, None)}. That is in no figure here."
+        )
 
 
 def remarks(home: Home, totals: Totals) -> None:

@@ -85,6 +85,7 @@ def _shown(home: Home, chosen: Chosen) -> None:
     for sentence in told.said:
         note(sentence)
     spend_figures.figures(told.value, chosen)
+    spend_figures.diagnoses(home, chosen)
     spend_figures.remarks(home, told.value)
     view = _view()
     if view == "calls":
