@@ -93,6 +93,7 @@ class Playing:
     hits: int = 0
     misses: int = 0
     live: int = 0
+    anew: int = 0  # sub-calls that a model answered for this replay, or for one before it
     failed: list[str] = field(default_factory=list)  # why live calls failed
     stopped: str | None = None
     shown: list[tuple[Path, int, str]] = field(default_factory=list)
@@ -219,6 +220,7 @@ class Playing:
             return self._serve(None, reply)
         known = self.memo.get(f"{digest} {request.occurrence}") or self.memo.get(digest)
         if known is not None:
+            self.anew += 1
             return self._serve(None, known)
         if self.mode == "frozen" and (old := self._at_place(place)) is not None:
             self.misses += 1
@@ -240,6 +242,7 @@ class Playing:
         if "err" in reply:
             self.failed.append(str(reply.get("msg") or reply["err"]))
         elif self.mode != "live":
+            self.anew += 1
             digest = self.deck.request_hash(request, prompt_hash, self.models)
             self.memo[f"{digest} {request.occurrence}"] = reply
             self.memo.setdefault(digest, reply)

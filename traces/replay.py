@@ -26,6 +26,7 @@ from rlm_core.progress import Watcher
 from rlm_core.rlm import RLM
 from rlm_core.telemetry import Attribute, Recorder
 from traces.detail import decoded
+from traces.finding import number_of
 from traces.home import Home
 from traces.judging import Judge, Judged
 from traces.playing import Deck, Patches, Playing
@@ -124,6 +125,14 @@ class Replayer:
         if played[1].stop_reason == "cancelled":
             raise RunCancelled("the replay was cancelled")
         return played
+
+    def holds(self, trial: Trial, target: Target | None = None) -> bool:
+        """Whether the patches of a trial come to the same with other hash and random seeds, without asking
+        any model (what was answered live before is known). It counts as no replay.
+        """
+        found = self._resolved(trial.patches)
+        playing, answer = self._play(found, "strict", self.program.seed + _SEED_STEP)
+        return self._outcome(playing, answer, target, self._reached(playing), None) == trial.outcome
 
     def unlike(self, played: Played) -> tuple[Difference, ...]:
         """Where an unpatched replay and the record part, in order; texts are whole."""
@@ -370,6 +379,9 @@ class Replayer:
             said.append(f"{playing.misses:,} changed prompts were given their old replies.")
         if playing.failed:
             said.append(f"{len(playing.failed):,} live calls failed: {playing.failed[0][:200]}")
+        if playing.anew and mode != "live":
+            count = number_of(playing.anew, "prompt that the record lacks", "prompts that the record lacks")
+            said.append(f"{self._models['sub']} was asked {count}; asked once more it may answer otherwise.")
         if playing.replanned:
             said.append("A child run was given other inputs; its recorded code was run over them.")
         if unused := [key for key in patches.calls if key not in playing.served]:

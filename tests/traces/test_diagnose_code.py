@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rlm_core import Request
 from rlm_core.errors import InputError
-from tests.support.replays import recorded, span_of
+from tests.support.replays import live, recorded, span_of
 from traces.culprits import Answer, OutOfBudget, minimal
 from traces.diagnose import diagnose
 from traces.home import Home
+from traces.replay import Replayer
 from traces.trial import Budget, Patch, Target
+from traces.view import RunView
 
 GOOD = "20260101T000000-0000bbbb"
 
@@ -83,3 +86,32 @@ def test_one_culprit_alone_is_minimal_whenever_the_budget_ends(tests: int) -> No
 
     found = minimal(range(8), test)
     assert (found.ended == "minimal") == (found.members == (2,))
+
+
+def test_a_text_that_makes_it_right_with_some_seeds_only_proves_nothing(home: Home) -> None:
+    cell = "names = set(llm_query('which?').split())\nFINAL(next(iter(names)))"
+    bad = recorded(home, cell, sub=lambda _: "red")
+    good = recorded(home, cell, sub=lambda _: " ".join(f"color{n}" for n in range(64)), run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "fixed", False)
+    assert any("other hash and random seeds" in one for one in found.warnings)
+
+
+def test_what_a_model_was_asked_for_is_among_what_a_replay_assumes(home: Home) -> None:
+    cell = "FINAL(llm_query('twice ' + llm_query('a')))"
+    view = recorded(home, cell, sub=lambda request: "3" if request.prompt == "a" else "six")
+    handler = live(sub=lambda _: "eight")
+    with Replayer(home, view, handler=handler, budget=Budget(live_calls=1)) as replayer:
+        patch = Patch(span_of(view, "sub_call"), "4")
+        trials = [replayer.trial([patch], mode="recompute", target=Target("eight")) for _ in range(2)]
+    assert [(trial.outcome, trial.live_calls) for trial in trials] == [("fixed", 1), ("fixed", 0)]
+    assert all("was asked 1 prompt that the record lacks" in " ".join(one.assumed) for one in trials)
+
+
+def test_the_answer_to_another_question_is_no_measure_unless_the_right_one_is_given(home: Home) -> None:
+    bad = recorded(home, "FINAL(llm_query('a'))", sub=lambda _: "3")
+    good = recorded(home, "FINAL(llm_query('a'))", sub=lambda _: "4", run_id=GOOD)
+    other = RunView(replace(good.summary, question="how much?"), good.spans, False, good._source)
+    with pytest.raises(InputError, match="was asked another question"):
+        diagnose(home, bad, good=other)
+    assert diagnose(home, bad, good=other, target=Target("4")).outcome == "fixed"
