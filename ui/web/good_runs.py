@@ -106,8 +106,12 @@ def _weighed(
             continue
         same = same_answer(run.answer, view.summary.answer) is True
         found.append(Good(run, codes(other) == own, same, _right(run, said, expected, how)))
-    order = sorted(found, key=lambda one: (not one.usable, one.right is not True, one.same_answer))
-    return tuple(order)
+    return tuple(sorted(found, key=_order))
+
+
+def _order(good: Good) -> tuple[bool, bool, bool, int]:
+    """Usable ones first, of these what is right, then the fewest failed calls; equal ones as they come."""
+    return not good.usable, good.right is not True, good.same_answer, good.run.failed_sub_calls
 
 
 def _patched(view: RunView) -> bool:

@@ -24,12 +24,15 @@ from tests.support.pages import (
 )
 from tests.support.run_pages import press
 from traces.diagnosis import Culprit, Diagnosis
-from traces.diagnosis_log import ask_to_stop, open_diagnosis, stop_file
+from traces.diagnosis_log import ask_to_stop, log_file, open_diagnosis, stop_file
 from traces.home import Home
 from traces.lineage import ANSWER, Edge, Lineage
 from traces.opinions import judge, opinions
 from traces.reading import load_run
+from traces.replay import Replayer
+from traces.replay_runs import record_replay
 from traces.trial import Budget, Difference, Patch, Replayability, Spent, Target, Trial
+from ui.replaying import ensure_corpus
 from ui.web import diagnose_jobs, diagnosis_report
 from ui.web.diagnose_jobs import Job
 from ui.web.lineage_view import proven_edges, way_back
@@ -129,6 +132,21 @@ def test_a_run_of_the_same_code_with_another_answer_is_the_good_run_to_begin_wit
     page.selectbox(key="way-good").select("none").run()
     assert page.query_params["good"] == "none" or page.query_params["good"] == ["none"]
     assert any(text.startswith("Wanted: no answer is known.") for text in texts(page))
+
+
+def test_a_run_that_ends_meanwhile_does_not_take_the_place_of_the_good_run_that_is_shown(
+    examples: Home, jobs: list[Job]
+) -> None:
+    page = diagnose_page()
+    assert page.selectbox(key="way-good").value == GOOD
+    bad = load_run(examples, BAD)
+    ensure_corpus(examples, bad)
+    with Replayer(examples, bad, budget=Budget(9, 500), root="demo/root", sub="demo/sub") as player:
+        twin = record_replay(examples, player, mode="live")
+    assert twin.answer == "22"
+    press(page, "Find minimal cause")
+    assert jobs[0].good == GOOD and page.selectbox(key="way-good").value == GOOD
+    assert diagnose_page().selectbox(key="way-good").value == twin.run_id
 
 
 def test_a_good_run_that_asks_something_else_is_refused(
@@ -407,6 +425,18 @@ def test_what_broke_off_is_said(examples: Home) -> None:
         ask_to_stop(examples, log.diagnosis_id)
         raise KeyboardInterrupt
     assert "Nothing was tried." in texts(diagnose_page(diagnosis=log.diagnosis_id))
+
+
+def test_a_lost_diagnosis_promises_only_what_it_found(examples: Home) -> None:
+    with open_diagnosis(examples, BAD) as log:
+        log.trial(trial(FAILED))
+        log.end()
+    path = log_file(examples, log.diagnosis_id)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))  # its process died before the end
+    assert "what it found until then stands below" in shown(diagnose_page(diagnosis=log.diagnosis_id))
+    path.write_bytes(lines[0])
+    assert "it had found nothing yet" in shown(diagnose_page(diagnosis=log.diagnosis_id))
 
 
 def test_a_diagnosis_of_another_run_or_none_is_said_and_can_be_closed(

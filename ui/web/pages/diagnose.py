@@ -77,16 +77,23 @@ def _diagnose(home: Home, record: Record) -> None:
         st.markdown("##### What else can be tried")
     target_of = Job("diagnose", record.view.run_id, expected=stands.expected, how=stands.how)
     offer = good_runs(home, record, stands.expected, stands.how, st.query_params.get(GOOD))
-    good = _good(offer.goods)
+    good = _good(offer.goods, record.view.run_id)
     forms(record, offer, None if good is None else against(record, good), target_of, partial(begin, home))
     earlier(home, record)
 
 
-def _good(goods: Sequence[Good]) -> Good | None:
-    """The good run of the address; without one the best that is there, if it can be one."""
+def _good(goods: Sequence[Good], run_id: str) -> Good | None:
+    """The good run of the address; without one the best that was there when the page was opened, if it can be
+    one: a run that ends meanwhile must not take its place under the hand that presses a button.
+    """
     asked = st.query_params.get(GOOD)
     if asked is None:
-        return goods[0] if goods and goods[0].usable else None
+        usable = [one for one in goods if one.usable]
+        first = st.session_state.get(f"way-good-of-{run_id}")
+        chosen = next((one for one in usable if one.run.run_id == first), next(iter(usable), None))
+        if chosen is not None:
+            st.session_state[f"way-good-of-{run_id}"] = chosen.run.run_id
+        return chosen
     if asked == NO_GOOD:
         return None
     found = next((one for one in goods if one.run.run_id == asked), None)
