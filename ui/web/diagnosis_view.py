@@ -23,7 +23,7 @@ from ui.web.trials_view import trials_view
 
 _CULPRITS: Final = 12  # that are drawn in full
 _SUSPECTS: Final = 20
-_LOST: Final = "Its process is gone without an end; what it found until then stands below."
+_LOST: Final = "Its process is gone without an end"
 _SUSPECT_COLUMNS: Final = (Column("Sub-call", 190), Column("Suspicion", 80, right=True), Column("Evidence"))
 
 
@@ -64,7 +64,8 @@ def _without_result(record: Record, state: State) -> None:
         if state.status == "failed":
             problem(state.reason or "it broke off without a reason")
         elif state.status == "lost":
-            said(word, colour, _LOST)
+            rest = "what it found until then stands below" if state.trials else "it had found nothing yet"
+            said(word, colour, f"{_LOST}; {rest}.")
         elif state.trials and state.task == "replay":
             replay_outcome(record, state)
         elif not state.trials:
