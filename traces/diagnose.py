@@ -31,7 +31,6 @@ from traces.diagnosis_words import (
     asked_again_words,
     assumed_words,
     found_words,
-    names_of,
     not_fixed_words,
     quoted,
 )
@@ -250,12 +249,8 @@ class Work:
         self.stage(f"searching for the culprits among {len(candidates):,} candidates")
         return self.concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
 
-    def concluded(
-        self, found: Found[Candidate], repeat: int, others: Sequence[str] = (), untried: int = 0
-    ) -> Diagnosis:
-        """The verdict on a set; `others` are spans each of which would do alone as well, `untried` texts for
-        others that might.
-        """
+    def concluded(self, found: Found[Candidate], repeat: int, untried: int = 0) -> Diagnosis:
+        """The verdict on a set; `untried` counts texts for others that might do as well."""
         trial = self._kept(found, self.known[_key(found.members)])
         words = [found_words(self.view, found, trial, self.target)]
         again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
@@ -264,13 +259,11 @@ class Work:
             words.append(asked_again_words([one.outcome for one in again], answers, self.target))
         if found.ended == "unknown" and not self.budget.live_calls:
             words.append(_ALLOW)
-        if others:
-            words.append(f"Another text for {names_of(self.view, others)} would do as well.")
         if untried:
             texts = number_of(untried, "proposed text")
             words.append(f"{texts} for others could not be tried: {self.stopped}.")
         kinds = {one.culprit.kind for one in found.members}
-        sure = found.ended == "minimal" and not (others or untried or self.background)
+        sure = found.ended == "minimal" and not (untried or self.background)
         return self.result(
             "sub_call" if "cell" not in kinds else "cell" if len(kinds) == 1 else "sub_call_and_cell",
             " ".join(words),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from traces.candidates import Candidate, asked_anew, from_proposals
 from traces.culprits import Found, OutOfBudget
 from traces.diagnosis import Diagnosis
-from traces.diagnosis_words import suspects_words
+from traces.diagnosis_words import one_of_words, suspects_words
 from traces.suspects import unseen_words
 from traces.trial import Trial
 
@@ -43,9 +43,10 @@ def diagnose_alone(work: Work, repeat: int) -> Diagnosis:
         if not alone.fixed:
             alone.each(_asked_anew(work))
     if alone.fixed:
-        best, *others = alone.fixed.values()
-        found = Found((best,), "minimal", monotone=True, tests=len(alone.tried), unknown=0)
-        return work.concluded(found, repeat, [one.span_id for one in others], alone.untried(proposed))
+        if len(alone.fixed) > 1:  # any label that is counted adds one: that accuses none of them
+            return work.result("suspects", one_of_words(work.view, alone.fixed))
+        found = Found((*alone.fixed.values(),), "minimal", monotone=True, tests=len(alone.tried), unknown=0)
+        return work.concluded(found, repeat, alone.untried(proposed))
     with suppress(OutOfBudget):
         if work.target is not None and len(work.candidates) > 1:
             together = sorted(work.candidates, key=lambda one: work.view.by_id[one.span_id].seq)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from rlm_core.normalise import normalise
@@ -130,6 +130,15 @@ def suspects_words(
             said.append(f"{words} {names_of(view, new)}.")
             told.update(new)
     return " ".join(said)
+
+
+def one_of_words(view: RunView, span_ids: Collection[str]) -> str:
+    """Several suspects each of which would do alone."""
+    return (
+        f"Which call broke the answer cannot be told from this run alone: another text for any one of "
+        f"{number_of(len(span_ids), 'sub-call')} makes it right ({names_of(view, span_ids)}), and nobody "
+        "knows which of these texts is true. A good run or a twin tells."
+    )
 
 
 def assumed_words(

@@ -300,6 +300,25 @@ def test_a_slip_that_the_root_typed_is_found_though_its_output_quoted_the_right_
     assert culprits(found) == spans(bad, 4)
 
 
+def test_where_any_one_of_several_texts_would_do_none_is_blamed(home: Home) -> None:
+    """A reply that was cut off and one that failed: with the label that is counted, either adds the one."""
+    count = (
+        "asked = [f'ticket {n} about {w}: bill or bug?' for n, w in enumerate(['bill', 'bug'] * 8)]\n"
+        "texts = llm_batch(asked)\n"
+        "total = sum(text.strip() == 'bill' for text in texts)\nprint(total)"
+    )
+
+    def sub(request: Request) -> str:
+        number = int(request.prompt.split()[1])
+        return "" if number in (3, 4) else "bug" if number % 2 else "bill"
+
+    bad = recorded(home, count, FINAL, sub=sub)
+    found = diagnose(home, bad, target=Target("8"))
+    assert (found.verdict, found.culprits, found.proven) == ("suspects", (), False), found.words
+    assert "any one of 2 sub-calls" in found.words and "A good run or a twin tells." in found.words
+    assert {trial.outcome for trial in found.trials} >= {"fixed"}
+
+
 def test_a_comparison_that_does_not_exist_is_refused(home: Home) -> None:
     bad, _ = pair(home, 4)
     with pytest.raises(InputError, match="compared by"):
