@@ -45,9 +45,11 @@ def _default(record: Record) -> str:
     """The sub-model of the present settings; where there are none, that of the run."""
     recorded = record.view.summary.sub_model or ""
     try:
-        return choose_models(None, None, load_settings(record.home).over(os.environ)).sub or recorded
+        present = choose_models(None, None, load_settings(record.home).over(os.environ)).sub
     except RLMScopeError:
         return recorded
+    # the demo model stands in where nothing is set: its rules are no judge of what a language model was asked
+    return recorded if is_demo(present) and recorded else present
 
 
 def _most(view: RunView) -> int:

@@ -166,6 +166,11 @@ def test_other_code_is_said_and_a_twin_offered(
     assert page.selectbox(key="way-good").value == "none"
     page = diagnose_page(WRITTEN, good=OTHER)
     assert any("make a twin of this run instead" in text for text in texts(page))
+    recorded = load_run(Home.resolve(), WRITTEN).summary.sub_model
+    assert recorded and not recorded.startswith("demo/")
+    assert (
+        page.text_input(key="twin-sub").value == recorded
+    )  # no model is set, and the demo model is no judge
     page.text_input(key="twin-sub").set_value("demo/sub").run()
     assert "2 calls by the demo model, which costs nothing and answers by fixed rules." in texts(page)
     page.text_input(key="twin-sub").set_value("openai/gpt-4o-mini").run()
