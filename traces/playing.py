@@ -122,7 +122,6 @@ class Playing:
         turn = self.deck.forced.get(path) if forced else program.turns.get((path, iteration))
         if turn is None or (turn.forced and not forced):
             return self._after_the_record(path, iteration)
-        codes = codes_of(turn.text, turn.finish_reason)
         patched = {
             place: self.patches.cells[path, number]
             for place, number in enumerate(turn.cells)
@@ -130,6 +129,7 @@ class Playing:
         }
         if not patched:
             return Completion(turn.text, turn.finish_reason)
+        codes = codes_of(turn.text, turn.finish_reason)
         codes = [patched.get(place, code) for place, code in enumerate(codes)]
         text = reply_with(codes)
         if codes_of(text) != codes:

@@ -345,7 +345,9 @@ class Replayer:
     def _reached(self, playing: Playing) -> Difference | None:
         """The first output that differs and that the root was shown before another turn."""
         turns = self.program.turns
-        last = {path: max(turn for at, turn in turns if at == path) for path, _ in turns}
+        last: dict[str, int] = {}
+        for path, turn in turns:
+            last[path] = max(turn, last.get(path, 0))
         shown = (one for one in playing.differences if one.what == "shown")
         first = next((one for one in shown if (one.iteration or 0) < last.get(one.path, 0)), None)
         return None if first is None else self._with_text(first)
