@@ -184,7 +184,7 @@ def _shown(trial: Trial, target: Target | None) -> str:
 def _minimal_words(found: Found[Candidate]) -> str:
     many = len(found.members) > 1
     if found.ended == "minimal":
-        return "With any fewer of them it does not." if many else ""
+        return "With any one of them left as it was it does not." if many else ""
     if found.ended == "unknown":
         return "Whether fewer of them would do could not be told."
     return "The budget was used up before fewer of them could be ruled out."
