@@ -14,7 +14,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -40,6 +40,7 @@ _CLOSING_SECONDS: Final = 2.0
 _NOISE: Final = (".*`ReadOnly` qualifier", "Pydantic serializer warnings", "Sending a large body")
 
 _lock = threading.Lock()
+_loading = threading.Lock()  # held for as long as the import takes
 _loaded: Any = None
 _users: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, int] = weakref.WeakKeyDictionary()
 
@@ -58,11 +59,14 @@ class LiteLLMHandler:
     async def prepare(self) -> None:
         """Import LiteLLM (seconds) in a thread of its own, so that the event loop goes on."""
         if _loaded is None:
-            pool = ThreadPoolExecutor(1, thread_name_prefix="rlm-import")
-            try:
-                await asyncio.get_running_loop().run_in_executor(pool, _load, self._concurrency)
-            finally:
-                pool.shutdown(wait=False)
+            loop = asyncio.get_running_loop()
+            loaded: asyncio.Future[None] = loop.create_future()
+            # a daemon: whoever cancels the run, or ends the program, does not wait seconds for an import
+            thread = threading.Thread(
+                target=_load_for, args=(self._concurrency, loop, loaded), name="rlm-import", daemon=True
+            )
+            thread.start()
+            await loaded
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raises `ModelError` for everything that can go wrong."""
@@ -93,10 +97,30 @@ class LiteLLMHandler:
                 _users[loop] = _users.get(loop, 0) + 1
 
 
+def _load_for(concurrency: int, loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[None]) -> None:
+    """Import LiteLLM and tell who waits, if somebody still does."""
+    error = None
+    try:
+        _load(concurrency)
+    except Exception as failed:
+        error = failed
+
+    def tell() -> None:
+        if loaded.done():
+            return
+        if error is None:
+            loaded.set_result(None)
+        else:
+            loaded.set_exception(error)
+
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(tell)
+
+
 def _load(concurrency: int) -> Any:
     """Import LiteLLM, quiet and offline."""
     global _loaded
-    with _lock:
+    with _loading:
         if _loaded is None:
             os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the network for prices
             os.environ.setdefault(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -482,3 +483,25 @@ def test_a_process_of_its_own_prints_nothing_and_reads_no_env_file(
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, echo("hello") + "\n"), done.stderr
     assert done.stderr == ""
+
+
+def test_who_gives_up_while_litellm_is_imported_does_not_wait_for_the_import(tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text("import time\ntime.sleep(600)\n")
+    code = (
+        "import asyncio\n"
+        "from rlm_core.litellm_handler import LiteLLMHandler\n"
+        "async def scenario():\n"
+        "    handler = LiteLLMHandler(4)\n"
+        "    waiting = asyncio.create_task(handler.prepare())\n"
+        "    await asyncio.sleep(0.1)\n"
+        "    waiting.cancel()\n"
+        "    await asyncio.gather(waiting, return_exceptions=True)\n"
+        "    await handler.aclose()\n"
+        "asyncio.run(scenario())\n"
+        "print('ended')\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={"PYTHONPATH": path}
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("ended\n", "", 0)
