@@ -378,16 +378,23 @@ class Replayer:
             numbers = ", ".join(str(cell.number) for cell in playing.not_again[:10])
             said.append(f"Cells that were killed or interrupted are not run again: cell {numbers}.")
         if mode == "frozen" and playing.misses:
-            said.append(f"{playing.misses:,} changed prompts were given their old replies.")
+            count = number_of(
+                playing.misses,
+                "changed prompt was given its old reply",
+                "changed prompts were given their old replies",
+            )
+            said.append(f"{count}.")
         if playing.failed:
-            said.append(f"{len(playing.failed):,} live calls failed: {playing.failed[0][:200]}")
+            count = number_of(len(playing.failed), "live call failed", "live calls failed")
+            said.append(f"{count}: {playing.failed[0][:200]}")
         if playing.anew and mode != "live":
             count = number_of(playing.anew, "prompt that the record lacks", "prompts that the record lacks")
             said.append(f"{self._models['sub']} was asked {count}; asked once more it may answer otherwise.")
         if playing.replanned:
             said.append("A child run was given other inputs; its recorded code was run over them.")
         if unused := [key for key in patches.calls if key not in playing.served]:
-            said.append(f"{len(unused):,} patched calls were not made any more.")
+            count = number_of(len(unused), "patched call was", "patched calls were")
+            said.append(f"{count} not made any more.")
         return tuple(said)
 
 

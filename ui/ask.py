@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ui.common import State, print_json, say, shared_options
-from ui.params import Dollars, Number
+from ui.params import Dollars, ModelId, Number
 
 if TYPE_CHECKING:
     from rlm_core.limits import Limits
@@ -21,8 +21,8 @@ _COUNT = click.IntRange(min=1)
 @click.command()
 @click.argument("question")
 @click.argument("sources", nargs=-1, required=True, metavar="PATH|CORPUS...")
-@click.option("--root", metavar="MODEL", help="Root model (a LiteLLM id, or demo/root).")
-@click.option("--sub", metavar="MODEL", help="Sub-model (a LiteLLM id, or demo/sub).")
+@click.option("--root", type=ModelId(), metavar="MODEL", help="Root model (a LiteLLM id, or demo/root).")
+@click.option("--sub", type=ModelId(), metavar="MODEL", help="Sub-model (a LiteLLM id, or demo/sub).")
 @click.option("--max-iterations", type=_COUNT, metavar="N", help="Root turns, at most [default: 30].")
 @click.option("--max-depth", type=click.IntRange(min=0), metavar="N", help="Depth of child runs; 0: none.")
 @click.option("--max-calls", type=_COUNT, metavar="N", help="Sub-calls, at most.")

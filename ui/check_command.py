@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ui.common import State, print_json, say, shared_options
-from ui.params import Dollars
+from ui.params import Dollars, ModelId
 
 if TYPE_CHECKING:
     from traces.check_log import CheckLog
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     help="replay: the recorded cells run again, all sub-calls are asked again; rerun: the question is asked "
     "anew [default: replay].",
 )
-@click.option("--root", metavar="MODEL", help="Who is asked as the root (--mode rerun).")
-@click.option("--sub", metavar="MODEL", help="Who answers sub-calls [default: the configured model].")
+@click.option("--root", type=ModelId(), metavar="MODEL", help="Who is asked as the root (--mode rerun).")
+@click.option(
+    "--sub", type=ModelId(), metavar="MODEL", help="Who answers sub-calls [default: the configured model]."
+)
 @click.option(
     "--max-calls", type=click.IntRange(min=1), metavar="N", help="Calls, at most, all runs together."
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ui.common import State, print_json, say, shared_options
-from ui.params import Dollars
+from ui.params import Dollars, ModelId
 
 if TYPE_CHECKING:
     from traces.diagnosis import Diagnosis
@@ -32,8 +32,12 @@ _MODES: Final = ("strict", "recompute")
 @click.option("--max-cost", type=Dollars(), metavar="USD", help="Dollars, at most, for these calls.")
 @click.option("--mode", type=click.Choice(_MODES), help="[default: recompute with --max-calls, else strict]")
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, metavar="N", help="Ask the root N times.")
-@click.option("--root", metavar="MODEL", help="Who is asked as the root [default: the recorded one].")
-@click.option("--sub", metavar="MODEL", help="Who answers sub-calls [default: the recorded one].")
+@click.option(
+    "--root", type=ModelId(), metavar="MODEL", help="Who is asked as the root [default: the recorded one]."
+)
+@click.option(
+    "--sub", type=ModelId(), metavar="MODEL", help="Who answers sub-calls [default: the recorded one]."
+)
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a report: .html, .md")
 @shared_options
 @click.pass_obj

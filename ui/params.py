@@ -29,6 +29,18 @@ class Dollars(click.ParamType[Decimal]):
         return amount
 
 
+class ModelId(click.ParamType[str]):
+    """A model id; an empty one, as of a variable that is not set, would silently mean some default."""
+
+    name = "model"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The id as it was given; whether it can be used is told when it is."""
+        if not str(value).strip():
+            self.fail("it is empty: name a model, or leave the option out", param, ctx)
+        return str(value)
+
+
 class Rate(click.ParamType[Decimal]):
     """A price that may be 0, kept exact."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ui.common import State, print_json, say, shared_options
-from ui.params import Dollars
+from ui.params import Dollars, ModelId
 
 if TYPE_CHECKING:
     from traces.home import Home
@@ -42,10 +42,14 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of it: whether the run can be replayed, and a trial for each time it was played."""
+    """What came of it: whether the run can be replayed, and a trial for each time it was played; none where
+    its record or corpus does not allow to play it at all.
+    """
 
     view: RunView
     target: Target | None
+    patches: tuple[Patch, ...]
+    mode: Mode
     replayability: Replayability
     trials: tuple[Trial, ...]
     budget: Budget
@@ -59,13 +63,14 @@ class Played:
     def document(self) -> dict[str, Any]:
         """The JSON document of `rlmscope replay`: that of the first trial, and what is true of all."""
 
-        first: Trial = self.trials[0]
+        first = self.trials[0] if self.trials else self._nothing()
         sums = {name: sum(getattr(one, name) for one in self.trials) for name in ("misses", "live_calls")}
         return {
             "of": self.view.run_id,
             "replayable": self.replayability.status == "replayable",
             "replayability": self.replayability.to_json(),
             **first.to_json(),
+            "flipped": bool(self.trials) and first.flipped,
             "expected": None if self.target is None else self.target.text,
             "repeat": len(self.trials),
             "fixed": self.fixed,
@@ -74,6 +79,13 @@ class Played:
             "budget": {"live_calls": self.budget.live_calls, "usd": self.budget.usd},
             "notices": self.notices,
         }
+
+    def _nothing(self) -> Trial:
+        from traces.trial import Trial
+
+        how = None if self.target is None else self.target.how
+        stopped, answer = self.replayability.words, self.view.summary.answer
+        return Trial(self.patches, self.mode, "undecided", None, answer, how, stopped=stopped)
 
 
 def _total(trials: Sequence[Trial]) -> Decimal | None:
@@ -94,8 +106,12 @@ def _total(trials: Sequence[Trial]) -> Decimal | None:
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, metavar="N", help="Play it N times.")
 @click.option("--max-calls", type=_COUNT, metavar="N", help="Calls to a model, at most, all times together.")
 @click.option("--max-cost", type=Dollars(), metavar="USD", help="Dollars, at most, all times together.")
-@click.option("--root", metavar="MODEL", help="Who is asked as the root [default: the recorded one].")
-@click.option("--sub", metavar="MODEL", help="Who answers sub-calls [default: the recorded one].")
+@click.option(
+    "--root", type=ModelId(), metavar="MODEL", help="Who is asked as the root [default: the recorded one]."
+)
+@click.option(
+    "--sub", type=ModelId(), metavar="MODEL", help="Who answers sub-calls [default: the recorded one]."
+)
 @shared_options
 @click.pass_obj
 def replay(state: State, /, run: str, **options: Any) -> int:
@@ -126,10 +142,13 @@ def replay(state: State, /, run: str, **options: Any) -> int:
 
 
 def _checked(home: Home, view: RunView, options: dict[str, Any]) -> _Asked:
+    from rlm_core.errors import InputError
     from traces.opinions import opinions
     from traces.trial import Budget
     from ui.replaying import ASKED, calls_allowed, target_of
 
+    if view.live:
+        raise InputError(f"run {view.run_id} is still going on: it can be replayed when it has ended")
     mode, repeat, calls = options["mode"], options["repeat"], options["max_calls"]
     if repeat > 1 and mode not in _ASK_AGAIN:
         raise click.UsageError(f"--repeat is for modes that ask anew ({', '.join(_ASK_AGAIN)}), not {mode}")
@@ -215,11 +234,17 @@ def _limits(budget: Budget) -> str:
 
 
 def _trials(asked: _Asked, now: Present, run_ids: Sequence[str], stopped: Callable[[], bool]) -> Played:
+    from rlm_core.errors import RecordError
     from traces.replay_runs import record_replay
+    from traces.trial import Replayability
     from ui.progress import ProgressLine
     from ui.replaying import ASKED
 
-    with now.replayer(asked.home, asked.view, budget=asked.budget, cancelled=stopped) as replayer:
+    try:
+        made = now.replayer(asked.home, asked.view, budget=asked.budget, cancelled=stopped)
+    except RecordError as error:
+        return _played(asked, now, Replayability("not_replayable", str(error)), ())
+    with made as replayer:
         found = replayer.check()
         for warning in found.warnings:
             say(warning)
@@ -234,4 +259,10 @@ def _trials(asked: _Asked, now: Present, run_ids: Sequence[str], stopped: Callab
             trials.append(trial)
             if stopped():
                 break
-    return Played(asked.view, asked.target, found, tuple(trials), asked.budget, now.notices)
+    return _played(asked, now, found, trials)
+
+
+def _played(asked: _Asked, now: Present, found: Replayability, trials: Sequence[Trial]) -> Played:
+    return Played(
+        asked.view, asked.target, asked.patches, asked.mode, found, tuple(trials), asked.budget, now.notices
+    )

@@ -23,6 +23,9 @@ def replay_lines(played: Played, home: str = "") -> Iterator[str]:
     """The outcome in a sentence, the answers, what it rests on, what it took, where to look further; `home`
     is the option that names the home, if one does.
     """
+    if not played.trials:
+        yield line(played.replayability.words)
+        return
     first = played.trials[0]
     yield _verdict(played)
     yield ""

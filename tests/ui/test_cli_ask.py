@@ -194,6 +194,8 @@ def test_files_that_cannot_be_read_are_named_and_the_rest_goes_on(
         ("--seed", "-1"),
         ("--sandbox", "perfect"),
         ("--root", "two words"),
+        ("--root", ""),
+        ("--sub", ""),
         ("--root", "demo/unknown"),
         ("--sub", "http://server/model"),
     ],

@@ -111,6 +111,8 @@ def test_a_report_is_written(call: Call, home: Home, tmp_path: Path, ending: str
         (("--good", "nothing"), "There is no run"),
         (("--max-cost", "1"), "--max-cost is for calls to a model: give --max-calls too"),
         (("--sub", "openai/x"), "--sub is for calls to a model: give --max-calls too"),
+        (("--max-calls", "1", "--sub", ""), "'--sub': it is empty: name a model"),
+        (("--max-calls", "1", "--root", ""), "'--root': it is empty: name a model"),
         (("--match", "roughly"), "answers are compared by"),
         (("--report", "report.pdf"), "report.pdf"),
         (("--max-calls", "1", "--max-cost", "1e999999"), "is more than 1,000,000,000 dollars"),

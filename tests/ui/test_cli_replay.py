@@ -144,7 +144,7 @@ def test_a_frozen_replay_blames_nobody_and_says_what_it_did(call: Call, home: Ho
     view = recorded(home)
     said = call("replay", RUN, "--patch", f"{pears(view)}=5", "--mode", "frozen", "--json").json
     assert (said["answer"], said["live_calls"]) == ("62", 0)
-    assert any("old replies" in sentence for sentence in said["assumed"])
+    assert any("its old reply" in sentence for sentence in said["assumed"])
 
 
 def test_lists_leave_replays_out_and_last_is_none(call: Call, home: Home) -> None:
@@ -283,6 +283,8 @@ def test_a_wish_to_stop_ends_a_replay(
         (["--patch", "{call}=@/nowhere/x"], "cannot be read"),
         (["--max-calls", "3"], "--max-calls is for modes that ask a model, not strict"),
         (["--sub", "openai/x"], "--sub is for modes that ask a model, not strict"),
+        (["--sub", ""], "Invalid value for '--sub': it is empty: name a model"),
+        (["--mode", "reask", "--root", " "], "Invalid value for '--root': it is empty: name a model"),
         (["--repeat", "2"], "--repeat is for modes that ask anew"),
         (["--match", "vibes"], "answers are compared by"),
         (["--mode", "live", "--sub", "nobody/x"], "names no provider"),
@@ -299,11 +301,17 @@ def test_what_cannot_be_is_one_line_and_leaves_no_run(
     assert len(list_runs(home, replays=True)) == 1
 
 
-def test_a_corpus_that_is_gone_is_one_line(call: Call, home: Home) -> None:
+def test_a_run_whose_corpus_is_gone_is_said_not_to_be_replayable(call: Call, home: Home) -> None:
     view = recorded(home)
     Corpus.remove(home.corpora, view.summary.corpus_id or "")
     done = call("replay", RUN)
-    assert done.code == 1 and "its corpus is not there as it was" in done.error
+    assert done.code == 0 and "its corpus is not there as it was" in done.out
+    told = call("replay", RUN, "--patch", f"{pears(view)}=5", "--json")
+    assert told.code == 0 and told.json["replayable"] is False and told.json["trials"] == []
+    assert "its corpus is not there as it was" in told.json["replayability"]["words"]
+    assert (told.json["outcome"], told.json["flipped"], told.json["run_id"]) == ("undecided", False, None)
+    assert (told.json["answer"], told.json["original_answer"], told.json["live_calls"]) == (None, "62", 0)
+    assert len(list_runs(home, replays=True)) == 1
 
 
 def test_a_run_that_does_not_come_out_as_recorded_says_so_first(call: Call, home: Home) -> None:
