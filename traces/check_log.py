@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 from rlm_core.errors import InputError, RecordError, RLMScopeError
 from traces.home import Home, is_run_id, new_run_id
 from traces.locks import FileLock, is_held
-from traces.regression import CheckMode, Result
+from traces.regression import WHYS, CheckMode, Result, Why
 from traces.rows import money_json
 from traces.spool import APPEND
 
@@ -31,7 +31,9 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found of one run. `passed` None: it could not be told."""
+    """What a check found of one run. `passed` None: it could not be told, for the reason that `why` names,
+    see `traces.regression.WHYS`; None in files that do not say it.
+    """
 
     run_id: str
     passed: bool | None
@@ -40,6 +42,7 @@ class Finding:
     moved_by: tuple[str, ...]
     moved_by_now: tuple[str, ...]
     proven: bool
+    why: Why | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,7 @@ class CheckLog:
             moved_by=list(result.moved_by),
             moved_by_now=list(result.moved_by_now),
             proven=result.proven,
+            why=result.why,
             cost_usd=money_json(result.played.cost_usd),
             live_calls=result.played.live_calls,
         )
@@ -232,6 +236,7 @@ def _finding(line: Mapping[str, Any]) -> Finding:
     return Finding(
         line["run_id"], line["passed"], line["changed"], line["now_run_id"],
         tuple(line["moved_by"]), tuple(line["moved_by_now"]), line["proven"],
+        next((why for why in WHYS if why == line.get("why")), None),
     )  # fmt: skip
 
 

@@ -31,6 +31,17 @@ CHECK_MODES: Final[dict[CheckMode, str]] = {
     "replay": "the recorded cells run again, with every sub-call asked again",
     "rerun": "the question is asked anew over the same corpus",
 }
+Why = Literal["typed", "unreplayable", "budget", "stopped", "ended early", "unplayable", "judge"]
+#: Why a check could not tell whether an answer is right -> that as a clause without any text of the run.
+WHYS: Final[dict[Why, str]] = {
+    "typed": "the root typed the answer; only asking anew tells",
+    "unreplayable": "its replay does not come out as recorded",
+    "budget": "what the check may spend was used up",
+    "stopped": "the replay could not go on",
+    "ended early": "the new run ended early",
+    "unplayable": "its record or corpus does not allow to play it",
+    "judge": "only a judge could compare the answers",
+}
 DIAGNOSIS: Final = Budget(replays=60, live_calls=0)  # of one answer that became wrong
 _MOVED: Final = 50  # spans that are listed as having moved an answer
 
@@ -59,7 +70,9 @@ class RegressionSet:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A member played again. `undecided` says why its answer tells nothing; `run_id` names the new record."""
+    """A member played again. `undecided` says why its answer tells nothing, in a sentence that may quote the
+    run, and `why` the same in a word of ours; `run_id` names the new record.
+    """
 
     answer: str | None
     run_id: str | None = None
@@ -68,6 +81,7 @@ class Played:
     seconds: float = 0.0
     undecided: str | None = None
     assumed: tuple[str, ...] = ()
+    why: Why | None = None
 
 
 Play = Callable[[RunView, Member], Played]
@@ -77,10 +91,11 @@ Play = Callable[[RunView, Member], Played]
 class Result:
     """One member of a check.
 
-    `passed` is None where it cannot be told, for the reason in `words`. `was_passing` is the last check of
-    the set that could tell, else the recorded answer. `moved_by` are the spans of the recorded run that were
-    answered otherwise and with which the answer changed, `moved_by_now` the same in the new record; `proven`
-    says that replays showed that exactly these make the difference.
+    `passed` is None where it cannot be told, for the reason in `words` and, without any text of the run,
+    `why`. `was_passing` is the last check of the set that could tell, else the recorded answer. `moved_by` are
+    the spans of the recorded run that were answered otherwise and with which the answer changed,
+    `moved_by_now` the same in the new record; `proven` says that replays showed that exactly these make the
+    difference.
     """
 
     member: Member
@@ -92,6 +107,7 @@ class Result:
     moved_by_now: tuple[str, ...] = ()
     proven: bool = False
     words: str = ""
+    why: Why | None = None
 
     def to_json(self) -> dict[str, Any]:
         """One of `results` of `rlmscope check`."""
@@ -110,6 +126,7 @@ class Result:
             "moved_by_now": list(self.moved_by_now),
             "proven": self.proven,
             "words": self.words,
+            "why": self.why,
             "now_run_id": played.run_id,
             "assumed": list(played.assumed),
             "live_calls": played.live_calls,
@@ -213,7 +230,7 @@ def check_set(
             view = load_run(home, member.run.run_id)
             played = play(view, member)
         except RLMScopeError as error:
-            played, view = Played(None, undecided=str(error)), None
+            played, view = Played(None, undecided=str(error), why="unplayable"), None
         yield _result(home, view, member, played, (before or {}).get(member.run.run_id, member.was_right))
 
 
@@ -227,10 +244,13 @@ def _result(
     moved = Moved()
     if changed and view is not None and played.run_id is not None:
         moved = moved_by(home, view, played.run_id, target)
-    words = undecided or moved.words
+    words, why = undecided or moved.words, played.why
     if passed is None and undecided is None:
         words = f"Only a judge could tell ({target.how}); what a model says decides no check."
-    return Result(member, played, passed, was_passing, changed, moved.before, moved.now, moved.proven, words)
+        why = "judge"
+    return Result(
+        member, played, passed, was_passing, changed, moved.before, moved.now, moved.proven, words, why
+    )
 
 
 @dataclass(frozen=True, slots=True)

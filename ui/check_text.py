@@ -54,9 +54,16 @@ def result_lines(home: Home, result: Result, past: Sequence[PastCheck]) -> Itera
         yield f"          {line(result.words)}"
     right_before, told = trend(past, run.run_id)
     if told:
-        yield f"          was right in {right_before} of the last {counted(told, 'check')}"
+        yield f"          was {trend_words(right_before, told)}"
     if result.changed and result.played.run_id:
         yield f"          look: rlmscope diff {result.played.run_id} {run.run_id}"
+
+
+def trend_words(right: int, told: int) -> str:
+    """In how many of the last checks, as many as `told`, something was right: what stands after "was"."""
+    if told == 1:
+        return f"{'right' if right else 'wrong'} in the last check"
+    return f"right in {right} of the last {told} checks"
 
 
 def _short(text: str | None) -> str:

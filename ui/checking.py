@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import InputError
-from traces.regression import Check, CheckMode, Member, Played, RegressionSet, Result
+from traces.regression import Check, CheckMode, Member, Played, RegressionSet, Result, Why
 
 if TYPE_CHECKING:
     from traces.check_log import CheckLog, PastCheck
@@ -116,15 +116,15 @@ class Checker:
         ):
             check = replayer.check()
             if check.status == "not_replayable":
-                return Played(
-                    None, undecided=f"It cannot be replayed (--mode rerun asks anew). {check.words}"
-                )
+                words = f"It cannot be replayed (--mode rerun asks anew). {check.words}"
+                return Played(None, undecided=words, why="unreplayable")
             trial = record_replay(
                 self.home, replayer, mode="live", target=member.target, cancelled=self.cancelled
             )
         undecided = trial.stopped
+        why: Why | None = None if undecided is None else "stopped"
         if undecided is None and trial.outcome == "reached_root" and typed_by_root(view):
-            undecided = _TYPED
+            undecided, why = _TYPED, "typed"
         return Played(
             trial.answer,
             trial.run_id,
@@ -133,6 +133,7 @@ class Checker:
             trial.seconds,
             undecided,
             trial.assumed,
+            why,
         )
 
     def _rerun(self, view: RunView, member: Member) -> Played:
@@ -146,10 +147,12 @@ class Checker:
         answer = run_order(order, self.home, self.environ).answer
         self.stopped = answer.stop_reason == "cancelled"
         undecided = None
+        why: Why | None = None
         if answer.stop_reason in CUT_SHORT:
             undecided = answer.error or f"the run ended early: {answer.stop_reason}"
+            why = "ended early"
         calls = answer.sub_calls + answer.iterations
-        return Played(answer.text, answer.run_id, calls, answer.cost_usd, answer.seconds, undecided)
+        return Played(answer.text, answer.run_id, calls, answer.cost_usd, answer.seconds, undecided, why=why)
 
     def _asked_anew(self, view: RunView) -> Any:
         from dataclasses import replace
@@ -199,7 +202,7 @@ class Checker:
 
 
 def _nothing_left() -> Played:
-    return Played(None, undecided="It was not played: what the check may spend is used up.")
+    return Played(None, undecided="It was not played: what the check may spend is used up.", why="budget")
 
 
 def run_check(

@@ -32,9 +32,11 @@ def checked(home: Home, name: str, passed: Sequence[bool | None], *, status: str
             calls = [span.span_id for span in load_run(home, run_id).spans if span.kind == "sub_call"]
             moved = tuple(calls[:1]) if result is False else ()
             played = Played(member.run.answer, run_id, len(calls))
-            log.result(
-                Result(member, played, result, member.was_right, result is False, moved, moved, bool(moved))
+            why = "typed" if result is None else None
+            found = Result(
+                member, played, result, member.was_right, result is False, moved, moved, bool(moved), why=why
             )
+            log.result(found)
         if status != "failed":
             log.end(cancelled=status == "cancelled")
     return log.check_id

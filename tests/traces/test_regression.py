@@ -138,6 +138,7 @@ def test_what_cannot_be_played_is_undecided_and_the_others_are_checked_all_the_s
 
     gone, played = check_set(home, regression_set(home, "sums").members, play)
     assert (gone.passed, gone.changed, gone.words) == (None, False, "its corpus is gone")
+    assert gone.why == "unplayable" and gone.to_json()["why"] == "unplayable"
     assert played.passed is True
 
 
@@ -195,6 +196,23 @@ def test_a_check_is_read_as_it_was_written_and_holds_no_text_of_a_run(sums: Home
     found = past.of(TWO)
     assert found is not None and found.proven and len(found.moved_by) == 1
     assert "secret" not in log_file(sums, check_id).read_text()
+
+
+def test_why_nothing_could_be_told_is_kept_as_a_word_of_ours_only(sums: Home) -> None:
+    (member, _) = regression_set(sums, "sums").members
+    secret = Played(None, undecided="the secret stands here", why="stopped")
+    with CheckLog(sums, "sums", "replay", {}, 1) as log:
+        log.result(Result(member, secret, None, True, False, words="the secret stands here", why="stopped"))
+        log.end(cancelled=False)
+    path = log_file(sums, log.check_id)
+    assert "secret" not in path.read_text()
+    told = path.read_text()
+    for raw, why in (('"stopped"', "stopped"), ('"<b>"', None), ("[]", None), ("null", None)):
+        path.write_text(told.replace('"why":"stopped"', f'"why":{raw}'))
+        (past,) = checks(sums)
+        assert past.findings[0].why == why and past.count(None) == 1
+    path.write_text(told.replace(',"why":"stopped"', ""))  # as files were before
+    assert checks(sums)[0].findings[0].why is None
 
 
 def test_checks_are_in_a_backup(sums: Home, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from traces.home import Home
 from traces.prices import set_price
 from traces.reading import RunView, list_runs, load_run
 from traces.recording import open_recording
+from ui.check_text import trend_words
 
 Call = Callable[..., Any]
 ONE, TWO = "20270115T080000-00000001", "20270115T080001-00000002"
@@ -85,6 +86,7 @@ def test_what_stays_right_passes_and_what_became_wrong_fails_with_the_call_that_
     assert (result["was_passing"], result["changed"], result["proven"]) == (True, True, True)
     assert result["moved_by"] == [span_of(view, "sub_call", 1)]
     assert [check.count(True) for check in checks(home, "fruits")] == [1, 0]
+    assert call("check", "fruits", "--sub", "").code == 2
     said = call("check", "fruits", "--sub", "openai/better", env=asked)
     assert said.code == 1 and "FAILED" in said.out and "was right in 1 of the last 2 checks" in said.out
     assert re.search(r"moved by sub-call 1 of cell 0 \[\w{8}\] \(proven by replays\)", said.out)
@@ -101,6 +103,7 @@ def test_a_typed_answer_after_other_output_is_undecided_and_a_rerun_tells(
     assert (
         done.code == 1 and done.json["undecided"] == 1 and "--mode rerun" in done.json["results"][0]["words"]
     )
+    assert [check.findings[0].why for check in checks(home, "fruits")] == ["typed"]
     again = call("check", "fruits", "--mode", "rerun", "--root", "openai/root", "--json", env=asked)
     (result,) = again.json["results"]
     assert again.code == 1 and (result["now"], result["passed"], result["live_calls"]) == ("62", False, 5)
@@ -117,7 +120,7 @@ def test_no_more_calls_are_made_than_allowed_for_all_runs_together(
     make_set(home, "fruits", [(ONE, "17"), (TWO, "17")])
     done = call("check", "fruits", "--max-calls", "3", "--json", env=asked)
     first, second = done.json["results"]
-    assert done.code == 1 and len(server.requests) == 3
+    assert done.code == 1 and len(server.requests) == 3 and second["why"] == "budget"
     assert (first["passed"], second["passed"], second["words"]) == (
         True, None, "It was not played: what the check may spend is used up.",
     )  # fmt: skip
@@ -153,3 +156,15 @@ def test_what_cannot_be_is_said_in_one_line(
     make_set(home, "fruits", [(ONE, "17")])
     done = call("check", *arguments, env=asked)
     assert done.code == 2 and said in done.err and "Traceback" not in done.err and checks(home) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "told", "words"),
+    [
+        (1, 1, "right in the last check"),
+        (0, 1, "wrong in the last check"),
+        (1, 2, "right in 1 of the last 2 checks"),
+    ],
+)
+def test_the_trend_is_said_as_people_say_it(right: int, told: int, words: str) -> None:
+    assert trend_words(right, told) == words

@@ -13,7 +13,7 @@ from rlm_core.errors import RLMScopeError
 from traces.check_log import Finding, PastCheck, ask_to_stop, checks, new_check_id, trend
 from traces.home import Home
 from traces.reading import RunSummary, list_runs
-from traces.regression import CHECK_MODES, Member, RegressionSet, regression_set
+from traces.regression import CHECK_MODES, WHYS, Member, RegressionSet, regression_set
 from ui.figures import counted, money
 from ui.web import check_jobs, plain
 from ui.web.listing import listing
@@ -32,7 +32,7 @@ _RESULTS: Final[dict[bool | None, tuple[str, Colour]]] = {
     False: ("failed", "red"),
     None: ("undecided", "orange"),
 }
-_WIDTHS: Final = {"Result": 90, "Before that": 110, "Moved by": 150}
+_WIDTHS: Final = {"Result": 90, "Before that": 110, "Moved by": 120, "Undecided because": 300}
 _CHECK_WIDTHS: Final = {"Check": 140, "Result": 220, "Mode": 80, "Runs": 60, "Calls": 70, "Cost": 90}
 
 
@@ -195,6 +195,7 @@ def _rows(
     runs: Mapping[str, RunSummary],
 ) -> list[dict[str, Any]]:
     rows = []
+    open_ = any(found.passed is None for found in shown.findings)
     for member in members:
         found = shown.of(member.run.run_id)
         now = runs.get(found.now_run_id or "") if found else None
@@ -207,6 +208,7 @@ def _rows(
                 "Answer now": "" if now is None else now.answer or "none",
                 "Recorded answer": member.run.answer or "none",
                 "Moved by": _moved(found),
+                **({"Undecided because": _because(found)} if open_ else {}),
                 "Before that": f"right in {right:,} of {told:,}" if told else "not checked",
             }
         )
@@ -223,6 +225,12 @@ def _moved(found: Finding | None) -> str:
     if not found.moved_by_now:
         return "not known"
     return counted(len(found.moved_by_now), "call") + (" (proven)" if found.proven else "")
+
+
+def _because(found: Finding | None) -> str:
+    if found is None or found.passed is not None:
+        return ""
+    return "this check did not keep it" if found.why is None else WHYS[found.why]
 
 
 def _ways(member: Member, found: Finding) -> None:

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from tests.support.checked_sets import checked, make_set
 from tests.support.pages import HOSTILE, ask_page, badly_shown, problems, rows_with, shown, use
 from tests.traces.records import record_run
-from traces.check_log import checks
+from traces.check_log import checks, log_file
 from traces.home import Home
 from traces.opinions import tag
 from traces.reading import list_runs
@@ -71,6 +71,20 @@ def test_a_set_shows_what_its_newest_check_found_of_every_run(home: Home) -> Non
     assert (wrong["Result"], wrong["Moved by"]) == ("failed", "1 call (proven)")
     words = shown(page)
     assert f"run {OTHER} has the tag but is left out" in words and "The call that moved it" in words
+
+
+@pytest.mark.usefixtures("billing")
+def test_an_undecided_run_says_why_and_a_check_that_did_not_keep_it_says_so(home: Home) -> None:
+    check_id = found(home, None, True)
+    undecided, passed = rows_with(sets_page(set="billing"), "Should be")
+    assert undecided["Undecided because"] == "the root typed the answer; only asking anew tells"
+    assert passed["Undecided because"] == ""
+    path = log_file(home, check_id)
+    path.write_text(path.read_text().replace(',"why":"typed"', "").replace(',"why":null', ""))
+    undecided, _ = rows_with(sets_page(set="billing"), "Should be")
+    assert undecided["Undecided because"] == "this check did not keep it"
+    found(home, True, True)
+    assert "Undecided because" not in rows_with(sets_page(set="billing"), "Should be")[0]
 
 
 @pytest.mark.usefixtures("billing")
