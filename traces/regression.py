@@ -92,8 +92,8 @@ class Result:
     """One member of a check.
 
     `passed` is None where it cannot be told, for the reason in `words` and, without any text of the run,
-    `why`. `was_passing` is the last check of the set that could tell, else the recorded answer. `moved_by` are
-    the spans of the recorded run that were answered otherwise and with which the answer changed,
+    `why`. `was_passing` is the last check of the set that could tell, else the recorded answer. `moved_by`
+    are the spans of the recorded run that were answered otherwise and with which the answer changed,
     `moved_by_now` the same in the new record; `proven` says that replays showed that exactly these make the
     difference.
     """

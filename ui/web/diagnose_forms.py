@@ -103,6 +103,11 @@ def _chosen() -> None:
 def _about(good: Good) -> None:
     if not good.same_cells:
         note("Its root wrote other code, so single calls cannot be compared: make a twin of this run instead")
+    elif good.typed:
+        note(
+            "A twin of this run whose sub-calls were answered differently. Its answer is the same because "
+            "the root had typed it, so what both runs showed the root is compared"
+        )
     elif good.same_answer:
         note("It gives the same answer as this run")
     elif good.right is False:
@@ -142,8 +147,12 @@ def _stated(job: Job) -> str:
 def _goal(good: Good | None, target: Job) -> str:
     if target.expected is not None:
         return f"Wanted: the expected answer, {_short(target.expected)} ({explain(target.how)})."
-    if good is not None:
+    if good is not None and not good.typed:
         return f"Wanted: the answer of the good run, {_short(good.run.answer or '')}."
+    if good is not None:
+        return (
+            "Wanted: what the twin showed the root. The expected answer, which nobody has said, tells more."
+        )
     return "Wanted: no answer is known. Suspects are tried, and which of them move the answer is said."
 
 

@@ -13,7 +13,7 @@ from traces.home import Home
 from traces.opinions import Opinions, opinions
 from traces.questions import asked
 from traces.reading import RunSummary, RunView, list_runs, load_run
-from traces.replay_facts import replay_facts
+from traces.replay_facts import Replay, replay_facts
 from traces.same_answer import same_answer
 from ui.visible import fit, line
 from ui.web.run_record import Record
@@ -28,13 +28,15 @@ _TEXTS: Final = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}  # 
 @dataclass(frozen=True, slots=True)
 class Good:
     """A run that asks the same. `same_cells`: it ran the same code, so that calls can be compared one by one.
-    `right`: a person said so, or its answer is the expected one; None when nobody can tell.
+    `right`: a person said so, or its answer is the expected one; None when nobody can tell. `typed`: it is a
+    twin of this very run whose root had typed the answer, so that other replies could not change it.
     """
 
     run: RunSummary
     same_cells: bool
     same_answer: bool
     right: bool | None
+    typed: bool = False
 
     @property
     def twin(self) -> bool:
@@ -44,7 +46,8 @@ class Good:
     @property
     def usable(self) -> bool:
         """Whether it can be the good run of a diagnosis without a second thought."""
-        return self.same_cells and not self.same_answer and self.right is not False
+        told = not self.same_answer and self.right is not False
+        return self.same_cells and (told or self.typed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +105,12 @@ def _weighed(
             other = load_run(home, run.run_id)
         except RLMScopeError:
             continue
-        if _patched(other):
-            continue
+        replay = replay_facts(other)
+        if replay is not None and replay.patches:
+            continue  # its answer is made, not found
         same = same_answer(run.answer, view.summary.answer) is True
-        found.append(Good(run, codes(other) == own, same, _right(run, said, expected, how)))
+        typed = same and _typed_twin(replay, view.run_id)
+        found.append(Good(run, codes(other) == own, same, _right(run, said, expected, how), typed))
     return tuple(sorted(found, key=_order))
 
 
@@ -114,10 +119,9 @@ def _order(good: Good) -> tuple[bool, bool, bool, int]:
     return not good.usable, good.right is not True, good.same_answer, good.run.failed_sub_calls
 
 
-def _patched(view: RunView) -> bool:
-    """Whether a run is a replay in which something was replaced: its answer is made, not found."""
-    replay = replay_facts(view)
-    return replay is not None and bool(replay.patches)
+def _typed_twin(replay: Replay | None, run_id: str) -> bool:
+    """Whether a replay is a twin of a run whose root would have been shown other replies."""
+    return replay is not None and (replay.of, replay.mode, replay.outcome) == (run_id, "live", "reached_root")
 
 
 def _right(run: RunSummary, said: Opinions, expected: str | None, how: str) -> bool | None:
@@ -182,6 +186,8 @@ def good_title(good: Good) -> str:
 
 
 def _word(good: Good) -> str:
+    if good.typed:
+        return "same answer, other replies"
     if good.right is not None:
         return "right" if good.right else "wrong"
     return "same answer" if good.same_answer else "other answer"

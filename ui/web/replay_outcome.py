@@ -21,6 +21,10 @@ _ASK: Final = (
     "The root may have written its answer after reading that output, so only the root can tell: test it "
     "again and let the root be asked."
 )
+_NOT_TRUTH: Final = (
+    "The replay proves what this text does to the answer, not that the text is true: compare it with what "
+    "the call was given"
+)
 
 
 def replay_outcome(record: Record, state: State) -> None:
@@ -40,6 +44,8 @@ def replay_outcome(record: Record, state: State) -> None:
     if isinstance(last.get("stopped"), str):
         note(f"It could not go on: {last['stopped']}")
     _answers(last)
+    if last.get("outcome") == "fixed" and last.get("patches"):
+        note(_NOT_TRUTH)
     if last.get("outcome") == "reached_root":
         note(_ASK)
     if isinstance(last.get("run_id"), str):

@@ -10,6 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from rlm_core import semconv as sc
 from tests.support.pages import (
     HOSTILE,
     act_in_row,
@@ -22,6 +23,7 @@ from tests.support.pages import (
     texts,
     use,
 )
+from tests.support.recorded_runs import recording
 from tests.support.run_pages import press
 from traces.diagnosis import Culprit, Diagnosis
 from traces.diagnosis_log import ask_to_stop, log_file, open_diagnosis, stop_file
@@ -154,6 +156,57 @@ def test_a_good_run_that_asks_something_else_is_refused(
 ) -> None:
     written(OTHER, script(question="Which?"))
     assert "does not ask the same as this one" in problems(diagnose_page(good=OTHER))[0]
+
+
+def typed_run(home: Home, run_id: str, reply: str, **replayed: str) -> None:
+    """A run whose root typed 42 after it saw the reply of its one sub-call."""
+    with recording(home, run_id) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {sc.DEPTH: 0, **replayed})
+        run.text(sc.QUESTION, "How many?")
+        cell = made.recorder.start("cell", sc.NAME_CELL, run, {sc.CELL: 0})
+        cell.text(sc.CODE, "print(llm_query('?')); FINAL('42')")
+        call = made.recorder.start("sub_call", "chat x", cell, {sc.CALL_INDEX: 0})
+        call.text(sc.PROMPT, "?")
+        call.text(sc.RESPONSE, reply)
+        call.end("ok")
+        cell.end()
+        run.text(sc.ANSWER, "42")
+        run.end("ok", {sc.STOP_REASON: "final"})
+        if (outcome := replayed.get(sc.REPLAY_OUTCOME)) is not None:
+            made.recorder.event(run, sc.EV_REPLAY, {sc.REPLAY_OUTCOME: outcome})
+
+
+@pytest.mark.parametrize("expected", [None, "43"])
+def test_a_twin_with_other_replies_is_the_good_run_of_a_root_that_typed_its_answer(
+    home: Home, jobs: list[Job], expected: str | None
+) -> None:
+    typed_run(home, WRITTEN, "forty-two")
+    twin = {sc.REPLAY_OF: WRITTEN, sc.REPLAY_MODE: "live", sc.REPLAY_OUTCOME: "reached_root"}
+    typed_run(home, OTHER, "forty-three", **twin)
+    if expected is not None:
+        judge(home, WRITTEN, verdict="wrong", expected=expected)
+    page = diagnose_page(WRITTEN)
+    assert page.selectbox(key="way-good").value == OTHER
+    assert any("the root had typed it" in text for text in texts(page))
+    assert "The difference begins in 1 call asked the same and answered differently." in texts(page)
+    wanted = "what the twin showed the root" if expected is None else "the expected answer, “43”"
+    assert any(text.startswith(f"Wanted: {wanted}") for text in texts(page))
+    press(page, "Find minimal cause")
+    assert jobs[0].good == OTHER
+
+
+@pytest.mark.parametrize(
+    "replayed",
+    [("live", "unchanged", WRITTEN), ("strict", "reached_root", WRITTEN), ("live", "reached_root", BAD)],
+)
+def test_no_other_replay_with_the_same_answer_is_taken_for_good(
+    home: Home, replayed: tuple[str, str, str]
+) -> None:
+    typed_run(home, WRITTEN, "forty-two")
+    mode, outcome, of = replayed
+    twin = {sc.REPLAY_OF: of, sc.REPLAY_MODE: mode, sc.REPLAY_OUTCOME: outcome}
+    typed_run(home, OTHER, "forty-two", **twin)
+    assert diagnose_page(WRITTEN).selectbox(key="way-good").value == "none"
 
 
 def test_other_code_is_said_and_a_twin_offered(
@@ -380,6 +433,9 @@ def test_a_tested_reply_says_what_came_of_it(examples: Home) -> None:
     assert ":blue-badge[reached the root]" in shown(page)
     assert {"TOTAL 21", "TOTAL 22"} <= {code.value for code in page.code}
     assert any("only the root can tell" in text for text in texts(page))
+    assert not any("not that the text is true" in text for text in texts(page))
+    fixed = logged(examples, None, trial(FAILED), task="replay", span_id=FAILED)
+    assert any("not that the text is true" in text for text in texts(diagnose_page(diagnosis=fixed)))
     twice = [trial(FAILED, outcome=word, mode="reask") for word in ("fixed", "moved")]
     page = diagnose_page(diagnosis=logged(examples, None, *twice, task="replay", span_id=FAILED))
     assert "The answer came out right in 1 of 2 replays, which proves nothing yet." in texts(page)
