@@ -16,7 +16,7 @@ from rlm_core.errors import InputError
 from rlm_core.normalise import normalise
 from traces.diagnosis import Culprit, Origin
 from traces.diff_plan import same_but_literals
-from traces.finding import number_of
+from traces.missed import was_missed
 from traces.proposals import proposals
 from traces.rows import SpanRow
 from traces.same_answer import numbers_of
@@ -58,12 +58,12 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Sets of candidates to be tried one after another until one makes the answer right, each in the order of
-    the record; and sentences about what could not become one. `late` is a last set, for when none of them
-    does: with all code that differs, though its root had been shown something else before.
+    the record; `lost` are spans for which the good run holds no text. `late` is a last set, for when none of
+    them does: with all code that differs, though its root had been shown something else before.
     """
 
     sets: tuple[tuple[Candidate, ...], ...]
-    notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     late: tuple[Candidate, ...] = ()
 
 
@@ -99,10 +99,9 @@ def from_good_run(
     outer = tuple(one for one in known if not above[one.span_id])
     cells = _paired(view, good, [(view.by_id[a], good.by_id[b]) for a, b in late if a not in ids], suspected)
     all_code = sorted((*inner, *cells), key=lambda one: view.by_id[one.span_id].seq) if cells else ()
-    lost = len(pairs) - len(known)
-    notes = (f"{number_of(lost, 'place')} of the good run holds no text that could be used.",) if lost else ()
+    lost = tuple(span.span_id for span, _ in pairs if span.span_id not in ids)
     sets = tuple(dict.fromkeys(one for one in (inner, wider, replies, outer) if one))
-    return Choice(sets, notes, () if tuple(all_code) in sets else tuple(all_code))
+    return Choice(sets, lost, () if tuple(all_code) in sets else tuple(all_code))
 
 
 def late_cells(
@@ -146,7 +145,7 @@ def from_proposals(
     return tuple(
         Candidate(Culprit(span_id, kind_of(view.by_id[span_id]), one.text, one.origin), suspect.score)
         for span_id, suspect in [*suspected.items()][:_TRIED]
-        for one in proposals(view, span_id, target)
+        for one in proposals(view, span_id, target, missed=was_missed(suspect))
     )
 
 

@@ -31,6 +31,8 @@ from traces.diagnosis_words import (
     asked_again_words,
     assumed_words,
     found_words,
+    guessed_words,
+    lost_words,
     not_fixed_words,
     quoted,
 )
@@ -38,6 +40,7 @@ from traces.diff import Diff, diff
 from traces.finding import number_of
 from traces.findings import findings
 from traces.home import Home
+from traces.missed import with_missed
 from traces.replay import BudgetUsedUp, Replayer
 from traces.replay_facts import replay_facts
 from traces.replay_runs import record_replay
@@ -144,6 +147,8 @@ class Work:
 
     def __post_init__(self) -> None:
         self.suspected: dict[str, Suspect] = suspects(self.view)
+        if self.good is None:
+            self.suspected = with_missed(self.view, self.suspected, self.target)
         children = child_answers(self.view, self.good)
         self.right = right_answers(self.target, self.view.summary.answer, children)
 
@@ -187,7 +192,7 @@ class Work:
 
     def _tried(self, choice: Choice, repeat: int) -> Diagnosis:
         """All candidates together first, then the search for the least of them that do the same."""
-        self.warnings += choice.notes
+        self.warnings += lost_words(self.view, choice.lost)
         joint: list[tuple[int, Trial]] = []
         inside: tuple[Sequence[Candidate], Trial] | None = None
         silent: tuple[Sequence[Candidate], Trial] | None = None
@@ -259,11 +264,13 @@ class Work:
             words.append(asked_again_words([one.outcome for one in again], answers, self.target))
         if found.ended == "unknown" and not self.budget.live_calls:
             words.append(_ALLOW)
+        guessed = guessed_words(found.members)
+        words += guessed
         if untried:
             texts = number_of(untried, "proposed text")
             words.append(f"{texts} for others could not be tried: {self.stopped}.")
         kinds = {one.culprit.kind for one in found.members}
-        sure = found.ended == "minimal" and not (untried or self.background)
+        sure = found.ended == "minimal" and not (untried or guessed or self.background)
         return self.result(
             "sub_call" if "cell" not in kinds else "cell" if len(kinds) == 1 else "sub_call_and_cell",
             " ".join(words),

@@ -61,15 +61,45 @@ def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Ta
     names = names[:1].upper() + names[1:]
     texts = " or ".join(sorted({_text_of(one) for one in members}))
     place = "in its place" if len(members) == 1 else "in their places"
+    broke = "may have broken" if guessed_words(members) else "broke"
     if trial.outcome == "fixed":
         together = "" if len(members) == 1 else " together"
         words = (
-            f"{names} broke the answer{together}: with {texts} {place} it is {quoted(trial.answer)}"
-            f"{_instead(trial)}."
+            f"{names} {broke} the answer{together}: with {texts} {place}{_code_kept(members, trial)} it is "
+            f"{quoted(trial.answer)}{_instead(trial)}."
         )
     else:
         words = f"{names} changed what the root was shown: with {texts} {place} {_shown(trial, target)}."
     return f"{words} {_minimal_words(found)}".rstrip()
+
+
+def _code_kept(members: Sequence[Candidate], trial: Trial) -> str:
+    """Where the root would have been shown something else before another turn: what it wrote then is kept."""
+    if trial.reached is None:
+        return ""
+    other = "other " if any(one.culprit.kind == "cell" for one in members) else ""
+    return f", and the root's {other}code kept as recorded,"
+
+
+def guessed_words(members: Sequence[Candidate]) -> tuple[str, ...]:
+    """That nothing is proven by texts that are neither a good run's nor a person's; () where all are."""
+    origins = {one.culprit.origin for one in members} - {"good run", "user"}
+    if not origins:
+        return ()
+    whose = "a model gave on another try" if origins == {"re-ask"} else "a rule proposed"
+    text = "the text in its place is one" if len(members) == 1 else "there are texts in their places"
+    return (f"That is no proof: {text} that {whose}, and may be untrue.",)
+
+
+def lost_words(view: RunView, span_ids: Sequence[str]) -> tuple[str, ...]:
+    """That at some places where two runs differ the good one has nothing to put there; () for no places."""
+    if not span_ids:
+        return ()
+    many = len(span_ids) > 1
+    return (
+        f"In the {'places' if many else 'place'} of {names_of(view, span_ids)} the good run has no text (its "
+        "own call may have failed), so nothing could be tried there.",
+    )
 
 
 def asked_again_words(
@@ -117,7 +147,9 @@ def suspects_words(
     )
     said = [f"{words}; nothing is proven."]
     if tried and target is not None:
-        said.append(f"None of {number_of(len(tried), 'proposed text')} for them makes the answer right.")
+        one = "The one text that was proposed does not make"
+        none = f"None of {number_of(len(tried), 'proposed text')} for them makes"
+        said.append(f"{one if len(tried) == 1 else none} the answer right.")
     groups = (
         ("Another answer comes of another text for", ("fixed", "moved")),
         ("The root is shown other output with another text for", ("reached_root",)),

@@ -32,6 +32,7 @@ _AROUND: Final = 12  # characters on each side of a number by which its place in
 _FEWEST: Final = 3  # siblings that read the same place
 _LABEL_SHARE: Final = 0.8
 _TARGET_CHARS: Final = 200
+_MISSED: Final = "The expected answer stands in the prompt and in hardly any other, and not in the reply."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,13 @@ class _Sibling:
     reply: str
 
 
-def proposals(view: RunView, span_id: str, target: Target | None = None) -> tuple[Proposal, ...]:
+def proposals(
+    view: RunView, span_id: str, target: Target | None = None, *, missed: bool = False
+) -> tuple[Proposal, ...]:
     """Texts to try in the place of the reply of a sub-call, the likeliest first; () for other spans and where
-    no rule fits. Raises RecordError when the texts of the record cannot be read.
+    no rule fits. `missed`: few prompts but its own hold the expected answer, so that this is tried first,
+    whatever form the replies of its siblings have. Raises RecordError when the texts of the record cannot be
+    read.
     """
     span = view.by_id.get(span_id)
     if span is None or span.kind != "sub_call":
@@ -62,6 +67,8 @@ def proposals(view: RunView, span_id: str, target: Target | None = None) -> tupl
         return ()
     others = _siblings(view, span)
     found: dict[str, Proposal] = {}
+    if missed and target is not None:
+        found[normalise(target.text)] = Proposal(target.text, "expected", _MISSED)
     for one in (*_slips(reply, prompt), *_learnt(prompt, others), *_labels(others, prompt), *_expected(
         prompt, others, target
     )):  # fmt: skip

@@ -24,6 +24,16 @@ from traces.same_answer import explain
 from traces.view import RunView
 
 _MOST_FINDINGS = 12
+#: For a reader who has never seen the program: one sentence each.
+_WHAT_A_RUN_IS = (
+    "In a run, a language model called the root answers a question about long documents by writing pieces of "
+    "code, called cells, which are carried out one after the other and which ask a model about parts of the "
+    "documents, each time in a sub-call; what the cells print is all that the root sees."
+)
+_WHAT_A_REPLAY_IS = (
+    "A replay carries out the recorded cells once more with the recorded replies, some of them replaced: if "
+    "the answer comes out right then, what was replaced made the difference."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +58,20 @@ def report(
     *,
     good: RunView | None = None,
     passages: Mapping[str, Sequence[Passage]] | None = None,
+    confirmed: bool = False,
 ) -> Report:
     """The report of a diagnosis of a run.
 
     `diagnosis` is as `Diagnosis.to_json`; `good` the run it was compared with, if there was one; `passages`
     what the culprits read, by span id (see `ui.reporting`): without them the report only has the prompts.
+    `confirmed`: a person has said that the answer of the good run is right.
     """
     facts = Facts(view, diagnosis, good)
     parts = [
+        Words(_WHAT_A_RUN_IS),
+        Words(_WHAT_A_REPLAY_IS),
         *_verdict(facts),
-        *_answers(facts),
+        *_answers(facts, confirmed),
         *(culprit_parts(facts, passages or {}) if facts.culprits else ()),
         *(() if facts.proven else suspect_parts(facts)),
         *proof_parts(facts),
@@ -82,7 +96,7 @@ def _verdict(facts: Facts) -> Iterator[Part]:
         yield Words("Not proven: read what was tried, and what it rests on, before you rely on it.")
 
 
-def _answers(facts: Facts) -> Iterator[Part]:
+def _answers(facts: Facts, confirmed: bool) -> Iterator[Part]:
     summary = facts.view.summary
     yield Heading("Question and answers")
     yield Text("Question", summary.question)
@@ -90,10 +104,14 @@ def _answers(facts: Facts) -> Iterator[Part]:
     expected = facts.text("expected")
     if expected is None:
         yield given
-        yield Words("No answer to compare it with was given: nobody marked one and there is no good run.")
+        why = "" if facts.good_id else " and there is no good run"
+        yield Words(f"No answer to compare it with was given: nobody marked one{why}.")
         return
-    whose = "The answer of the good run" if facts.good_id else "The answer it should have given"
+    borrowed = facts.good_id is not None and facts.text("expected_from") != "expected"
+    whose = "The answer of the good run" if borrowed else "The answer it should have given"
     yield Sides(given, Text(whose, expected))
+    if borrowed and not confirmed:
+        yield Words("Nobody has confirmed that the answer of the good run is right: all below assumes it.")
     yield Words(f"Answers are compared so: {_how(facts)}.")
 
 

@@ -59,14 +59,17 @@ def diagnose(state: State, /, run: str, **options: Any) -> int:
     _check(view, good, options)
     found = _diagnosed(home, view, good, options)
     written = options["report"] is None or _reported(home, found, options["report"])
+    from ui.good_offers import good_offers
+
+    option = f" --home {state.home_option}" if state.home_option else ""
+    offers = good_offers(home, view, found, option)
     if state.as_json:
         report = str(options["report"]) if written and options["report"] is not None else None
-        print_json({**found.to_json(), "report": report})
+        print_json({**found.to_json(), "report": report, "good_runs": [one.to_json() for one in offers]})
     else:
         from ui.diagnose_text import diagnosis_lines
 
-        option = f" --home {state.home_option}" if state.home_option else ""
-        click.echo("\n".join(diagnosis_lines(view, good, found, option)))
+        click.echo("\n".join(diagnosis_lines(view, good, found, option, offers)))
     return int(not written or (found.stopped is not None and "cancelled" in found.stopped))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from shlex import quote
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,7 @@ from ui.visible import line
 if TYPE_CHECKING:
     from traces.diagnosis import Culprit, Diagnosis
     from traces.view import RunView
+    from ui.good_offers import Offer
 
 _SHOWN: Final = 300  # characters of a text
 _CODE_LINES: Final = 40
@@ -26,9 +27,11 @@ _LISTED: Final = 10  # culprits, suspects
 _TRIALS: Final = 12  # at each end of the list of trials
 
 
-def diagnosis_lines(view: RunView, good: RunView | None, found: Diagnosis, home: str = "") -> Iterator[str]:
+def diagnosis_lines(
+    view: RunView, good: RunView | None, found: Diagnosis, home: str = "", offers: Sequence[Offer] = ()
+) -> Iterator[str]:
     """The verdict in words, the culprits, the proof, what it rests on, what it cost, where to look further;
-    `home` is the option that names the home, if one does.
+    `home` is the option that names the home, if one does, `offers` are runs it could be compared with.
     """
     yield line(found.words)
     yield from _how_sure(found)
@@ -50,6 +53,9 @@ def diagnosis_lines(view: RunView, good: RunView | None, found: Diagnosis, home:
     yield from (f"warning: {line(sentence)}" for sentence in found.warnings)
     yield _cost(found)
     yield from _further(found, good, home)
+    for offer in offers:
+        same = "the same answer" if offer.same_answer else "another answer"
+        yield line(f"compare with a run that gave {same}, {_short(offer.answer)}: {offer.command}")
 
 
 def _how_sure(found: Diagnosis) -> Iterator[str]:
@@ -120,7 +126,7 @@ def _proof(view: RunView, found: Diagnosis) -> Iterator[str]:
     cut = len(trials) > 2 * _TRIALS
     for number, trial in [*trials[:_TRIALS], *trials[-_TRIALS:]] if cut else trials:
         names = [name_of(view.by_id[one.span_id]) for one in trial.patches if one.span_id in view.by_id]
-        named = ", ".join(names) if len(names) <= 3 else counted(len(names), "place")
+        named = ", ".join(names) if len(names) <= 3 else f"{len(names):,} candidates together"
         if len(names) == 1:
             named += f" = {_short(trial.patches[0].text)}"
         mode = "" if trial.mode == found.mode else f" ({trial.mode})"

@@ -30,7 +30,13 @@ def report_of(home: Home, diagnosis: Mapping[str, Any]) -> Report:
     from traces.reading import load_run
 
     view = load_run(home, str(diagnosis.get("run_id")))
-    return report(view, diagnosis, good=_good(home, diagnosis), passages=_passages(home, view, diagnosis))
+    return report(
+        view,
+        diagnosis,
+        good=_good(home, diagnosis),
+        passages=_passages(home, view, diagnosis),
+        confirmed=_confirmed(home, diagnosis),
+    )
 
 
 def check_report_file(path: Path) -> None:
@@ -69,6 +75,14 @@ def _good(home: Home, diagnosis: Mapping[str, Any]) -> RunView | None:
         return load_run(home, good) if isinstance(good, str) else None
     except RLMScopeError:
         return None
+
+
+def _confirmed(home: Home, diagnosis: Mapping[str, Any]) -> bool:
+    """Whether a person said that the answer of the good run is right."""
+    from traces.opinions import opinions
+
+    said = opinions(home).of(str(diagnosis.get("good_run_id")))
+    return said is not None and said.verdict == "right"
 
 
 def _passages(home: Home, view: RunView, diagnosis: Mapping[str, Any]) -> dict[str, list[Passage]]:

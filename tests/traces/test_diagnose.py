@@ -22,6 +22,7 @@ from traces.trial import Budget, Patch, Target, Trial
 from traces.view import RunView
 
 GOOD = "20260101T000000-0000bbbb"
+BAD_ONE, GOOD_ONE = "20260101T000000-0000cccc", "20260101T000000-0000dddd"
 COUNT = (
     "replies = llm_batch([f'item {n}: how many?' for n in range(8)])\n"
     "total = sum(int(r) for r in replies)\nprint(total)"
@@ -277,6 +278,8 @@ def test_without_a_good_run_a_slip_is_corrected_from_the_prompt_and_called_a_gue
     assert (found.verdict, found.outcome) == ("sub_call", "fixed"), found.words
     assert culprits(found) == spans(bad, 4)
     assert (found.culprits[0].patch, found.culprits[0].origin) == ("EUR 148", "source")
+    assert not found.proven and "may have broken the answer" in found.words
+    assert "That is no proof: the text in its place is one that a rule proposed" in found.words
     assert any("proposed by a rule" in sentence for sentence in found.assumed)
     assert any("one run alone" in sentence for sentence in found.warnings)
     untold = diagnose(home, bad)
@@ -319,6 +322,70 @@ def test_where_any_one_of_several_texts_would_do_none_is_blamed(home: Home) -> N
     assert {trial.outcome for trial in found.trials} >= {"fixed"}
 
 
+LOOKUP = (
+    "asked = [f'Folder {n}: the gate has {n * 37 + 4000}. Which code opens the vault?' for n in range(5)]\n"
+    "asked[2] = 'Folder 2: the vault has 7,315. Which code opens the vault?'\n"
+    "found = [reply for reply in llm_batch(asked) if reply != 'NONE']\n"
+    "code = found[0] if found else 'unknown'\nprint(code)"
+)
+
+
+@pytest.mark.parametrize("last", ["FINAL_VAR('code')", "FINAL('unknown')"])
+def test_a_call_that_was_given_the_expected_answer_and_did_not_say_it_is_the_first_suspect(
+    home: Home, last: str
+) -> None:
+    bad = recorded(home, LOOKUP, last, sub=lambda _: "NONE")
+    found = diagnose(home, bad, target=Target("7315"))
+    assert culprits(found) == spans(bad, 2) and not found.proven, found.words
+    assert found.outcome == ("fixed" if last == "FINAL_VAR('code')" else "reached_root")
+    assert (found.culprits[0].patch, found.culprits[0].origin) == ("7315", "expected")
+    first = found.suspects[0]
+    assert (first["span_id"], first["signals"][0]["kind"]) == (span_of(bad, "sub_call", 2), "missed")
+    assert "“7315” stands in this prompt only, but the reply says “NONE”" in first["signals"][0]["words"]
+    assert found.trials[0].patches == (Patch(span_of(bad, "sub_call", 2), "7315"),)
+
+
+@pytest.mark.parametrize("expected", ["731", "315", "73", "vault", "NONE", "Folder", "4037000"])
+def test_what_stands_in_many_prompts_or_inside_of_another_word_is_not_missed(
+    home: Home, expected: str
+) -> None:
+    bad = recorded(home, LOOKUP, "FINAL_VAR('code')", sub=lambda _: "NONE")
+    found = diagnose(home, bad, target=Target(expected))
+    kinds = {signal["kind"] for suspect in found.suspects for signal in suspect["signals"]}
+    assert "missed" not in kinds and found.culprits == ()
+
+
+def test_where_the_root_would_have_seen_other_output_the_verdict_says_its_code_was_kept(home: Home) -> None:
+    bad, good = pair(home, 4)
+    shown = diagnose(home, bad, good=good)
+    assert shown.reached is not None and shown.proven
+    assert "in its place, and the root's code kept as recorded, it is “24”" in shown.words
+    silent = COUNT.replace("print(total)", "FINAL_VAR('total')")
+    bad, good = (
+        recorded(home, silent, sub=says(4), run_id=BAD_ONE),
+        recorded(home, silent, sub=says(), run_id=GOOD_ONE),
+    )
+    unseen = diagnose(home, bad, good=good)
+    assert unseen.reached is None and unseen.proven and "kept as recorded" not in unseen.words
+
+
+def test_a_place_for_which_the_good_run_has_no_text_is_named(home: Home) -> None:
+    kind = COUNT.replace("int(r)", "int(r) if r.isdigit() else 0")
+
+    def failing(request: Request) -> str:
+        if "item 6" in request.prompt:
+            raise InputError("out of order")
+        return "3"
+
+    bad = recorded(home, kind, FINAL, sub=says(4))
+    good = recorded(home, kind, FINAL, sub=failing, run_id=GOOD)
+    found = diagnose(home, bad, good=good, target=Target("24"))
+    assert culprits(found) == spans(bad, 4), found.words
+    assert any(
+        "In the place of sub-call 6 of cell 0 the good run has no text" in one for one in found.warnings
+    )
+
+
 def test_a_comparison_that_does_not_exist_is_refused(home: Home) -> None:
     bad, _ = pair(home, 4)
     with pytest.raises(InputError, match="compared by"):
@@ -347,5 +414,6 @@ def test_without_a_good_run_a_suspect_is_asked_again_when_calls_are_allowed(home
     found = diagnose(home, view, target=target, budget=Budget(live_calls=3), replayer=player)
     assert nobody.verdict == "suspects"
     assert [(one.span_id, one.origin) for one in found.culprits] == [(span_of(view, "sub_call", 3), "re-ask")]
-    assert found.outcome == "fixed" and "another try" in found.words
+    assert found.outcome == "fixed" and not found.proven
+    assert "one that a model gave on another try, and may be untrue" in found.words
     assert "Tell the colour of house 3." in asked and found.spent.live_calls == len(asked) <= 3

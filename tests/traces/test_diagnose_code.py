@@ -63,7 +63,7 @@ def test_a_text_that_makes_it_right_counts_though_the_budget_ends_before_all_wer
     whole, part = (
         diagnose(home, view, target=Target("8050"), budget=Budget(replays=replays)) for replays in (200, 1)
     )
-    assert whole.proven and whole.outcome == part.outcome == "fixed"
+    assert whole.outcome == part.outcome == "fixed" and "could not be tried" not in whole.words
     assert whole.culprits == part.culprits and len(whole.trials) == 2
     assert not part.proven and "1 proposed text for others could not be tried" in part.words
 

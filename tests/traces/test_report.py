@@ -229,6 +229,24 @@ def test_words_that_differ_are_marked_beside_each_other(home: Home) -> None:
     assert "reply <mark>0</mark> plain" in made and "reply <mark>7</mark> plain" in made
 
 
+def test_a_report_begins_with_what_a_run_and_a_replay_are(home: Home) -> None:
+    view = diagnosed_run(home)
+    first, second, verdict = report(view, diagnosis_of(view)).markdown().split("\n\n")[1:4]
+    assert all(word in first for word in ("root", "cells", "sub-call")) and second.startswith("A replay ")
+    assert verdict == "**words plain**"
+
+
+def test_a_report_says_when_nobody_confirmed_the_answer_of_the_good_run(home: Home) -> None:
+    view = diagnosed_run(home)
+    nobody = "Nobody has confirmed that the answer of the good run is right"
+    borrowed = diagnosis_of(view, good_run_id="20260102T030405-0000ffff", expected_from="good run")
+    assert nobody in report(view, borrowed).markdown()
+    assert nobody not in report(view, borrowed, confirmed=True).markdown()
+    given = {**borrowed, "expected_from": "expected"}
+    assert nobody not in report(view, given).markdown()
+    assert "The answer it should have given" in report(view, given).markdown()
+
+
 def test_without_culprits_the_report_says_so_and_lists_what_looks_wrong(home: Home) -> None:
     view = diagnosed_run(home)
     call = next(span for span in view.spans if span.kind == "sub_call")

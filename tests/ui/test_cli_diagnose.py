@@ -96,6 +96,42 @@ def test_a_root_that_typed_its_answer_is_asked_again_when_calls_are_allowed(call
     assert (said["asked_again"], said["live_calls"], said["mode"]) == (["fixed"], 1, "recompute")
 
 
+def test_other_runs_of_the_question_are_offered_as_commands_and_none_is_chosen(
+    call: Call, home: Home
+) -> None:
+    two_runs(home)
+    same, wrong = "20260101T000000-0000cccc", "20260101T000000-0000dddd"
+    for run_id in (same, wrong):
+        recorded(
+            home, COUNT, "FINAL_VAR('total')", run_id=run_id,
+            sub=lambda request: "9" if "item 5" in request.prompt else "3",
+        )  # fmt: skip
+    judge(home, wrong, verdict="wrong")
+    said = call("diagnose", BAD, "--json").json
+    assert said["good_run_id"] is None and not said["proven"]
+    assert [(one["run_id"], one["answer"], one["same_answer"]) for one in said["good_runs"]] == [
+        (GOOD, "24", False), (same, "30", True),
+    ]  # fmt: skip
+    command = said["good_runs"][0]["command"].split()
+    assert command[:5] == ["rlmscope", "diagnose", BAD, "--good", GOOD]
+    assert f"\ncompare with a run that gave another answer, 24: {' '.join(command)}\n" in (
+        call("diagnose", BAD).out
+    )
+    assert call(*command[1:5], "--json").json["good_runs"] == []
+
+
+def test_a_report_says_whether_a_person_called_the_good_run_right(
+    call: Call, home: Home, tmp_path: Path
+) -> None:
+    two_runs(home)
+    path = tmp_path / "report.md"
+    for confirmed in (False, True):
+        if confirmed:
+            judge(home, GOOD, verdict="right")
+        assert call("diagnose", BAD, "--good", GOOD, "--report", str(path)).code == 0
+        assert ("Nobody has confirmed" in path.read_text("utf-8")) is not confirmed
+
+
 @pytest.mark.parametrize("ending", [".html", ".md"])
 def test_a_report_is_written(call: Call, home: Home, tmp_path: Path, ending: str) -> None:
     two_runs(home)
