@@ -72,14 +72,14 @@ class ModelCalls:
         which part of the budget the call may use. Raises `ModelError` (given up), `LimitReached` (no room in
         the budget) or `CallDropped`.
         """
-        state, spent, tries = self._state, Spent(), 0
+        state, spent, tries, sent = self._state, Spent(), 0, False
 
         async def before(_: int) -> None:
             if dropped():
                 raise CallDropped("the cell that asked has ended")
 
         async def attempt(index: int, waited: float, retry_after: float | None) -> Completion:
-            nonlocal tries
+            nonlocal tries, sent
             tries = index + 1
             facts: Facts = {sc.ATTEMPT: index, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
             async with state.attempts:  # reserve only what can leave now: the overshoot is what is in flight
@@ -87,6 +87,7 @@ class ModelCalls:
                 reservation = self._reservation(request)
                 used = _Used(reservation)
                 await state.ledger.reserve(reservation, claim)
+                sent = True
                 try:
                     return await self._attempt(request, span, facts, spent, used)
                 finally:
@@ -97,6 +98,8 @@ class ModelCalls:
         finally:
             span.set({sc.ATTEMPTS: tries, **usage_attributes(spent.usage), **_cost_attributes(spent)})
             self._count(spent)
+            if not sent and state.playback is not None:
+                state.playback.unsent()
 
     async def _attempt(
         self, request: Request, parent: RunSpan, facts: Facts, spent: Spent, used: _Used

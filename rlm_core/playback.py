@@ -65,6 +65,10 @@ class Playback(Protocol):
         """The budget allows no call that a model would have to answer; raises `PlaybackStopped`."""
         ...
 
+    def unsent(self) -> None:
+        """A call that was not served has ended before its first attempt: no model was asked."""
+        ...
+
     def child(self, place: Place, key: tuple[str, int], question_hash: str | None) -> Played | None:
         """The answer of a child run (`key`: its request hash and occurrence) that need not run again."""
         ...

@@ -95,6 +95,7 @@ class SubCalls:
 
     def __post_init__(self) -> None:
         self._models = ModelCalls(self.state)
+        self._asking = set[asyncio.Task[Any] | None]()  # whose calls a model answers
         # the texts of a large batch are read and held only for as many slots as can soon be sent
         self._places = asyncio.Semaphore(2 * self.state.limits.concurrency)
 
@@ -141,9 +142,10 @@ class SubCalls:
         ]
         try:
             replies = list(await asyncio.gather(*work))
-        except BaseException:  # one slot can fail for all when a record that is played ends
-            for one in work:
-                one.cancel()
+        except BaseException as error:  # one slot can fail for all when a record that is played ends
+            for one in work:  # what a model was already asked is paid for, and ends first
+                if not (isinstance(error, PlaybackStopped) and one in self._asking):
+                    one.cancel()
             await asyncio.gather(*work, return_exceptions=True)
             span.end("cancelled")
             raise
@@ -217,6 +219,7 @@ class SubCalls:
         state.sub_calls += 1
         state.progress.calls_running += 1
         state.tell()
+        self._asking.add(asyncio.current_task())
         try:
             self._admit(span)
             completion = await self._models.ask(request, span, lambda: scope.ended)
@@ -245,6 +248,7 @@ class SubCalls:
             span.fail("cancelled", "the run was stopped", "cancelled")
             raise
         finally:
+            self._asking.discard(asyncio.current_task())
             state.progress.calls_running -= 1
             state.progress.calls_done += 1
             state.tell()
@@ -257,6 +261,8 @@ class SubCalls:
             self.state.ledger.admit_call()
         except LimitReached:
             span.set(NOTHING_BILLED)
+            if self.state.playback is not None:
+                self.state.playback.unsent()
             raise
 
     def _failed(self, span: RunSpan, kind: str, message: str) -> Reply:

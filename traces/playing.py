@@ -251,6 +251,10 @@ class Playing:
         """A limit in dollars or calls was met inside the engine: the replay ends here, undecided."""
         self._stop(why)
 
+    def unsent(self) -> None:
+        """A live call that was counted when it was allowed was refused or given up before it was sent."""
+        self.live -= 1
+
     def child(self, place: Place, key: tuple[str, int], question_hash: str | None) -> Played | None:
         """The answer of a child run whose inputs are those of the record and that holds no patch."""
         full = self._key(place, *key)
