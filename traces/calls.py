@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from traces.home import Home
+from traces.rows import SpanRow
 from traces.runs import Current, Warn, current, resolve_run, spool_views
 from traces.store import append_spans, in_memory, rows_of
+from traces.summing import CALL_KINDS
+from traces.view import RunView
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _LIVE = "live_span"
 _LIVE_RUNS = "live_run"
+_SERVED = "served_call"
 _FEW = 50  # runs that are named one by one, so that the store skips what cannot be theirs
 
 
@@ -24,7 +28,8 @@ class Spans:
     """A connection, and the spans as a table expression in SQL with its values.
 
     `gaps` counts the runs that lack records (those of a demo model cost nothing whatever they lack);
-    `corpora` is a table expression of `run_id` and `corpus_id`, of these runs and maybe of others.
+    `corpora` is a table expression of `run_id` and `corpus_id`, of these runs and maybe of others. Calls of
+    replays that no model was asked for are not among the spans; `served` counts them.
     """
 
     con: DuckDBPyConnection
@@ -32,6 +37,7 @@ class Spans:
     values: Sequence[Any]
     gaps: int
     corpora: str
+    served: int = 0
 
     def rows(self, sql: str, more: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query in which `{spans}` stands once for the table; `more` are values after its own."""
@@ -56,19 +62,61 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
         table = f"SELECT * FROM span WHERE {where}"
         lacking = f"SELECT count(*) FROM run WHERE {where} AND problems > 0 AND NOT demo"
         ((gaps,),) = rows_of(con, lacking, values)
+        served = _leave_out_served(con, stack, where, values)
+        if served:
+            table = f"SELECT span.* FROM span ANTI JOIN {_SERVED} USING (run_id, span_id) WHERE {where}"
         corpora = "(SELECT run_id, corpus_id FROM run)"
         live = [run_id for run_id in now.spools if wanted is None or run_id in wanted]
         if live:
             temporary(con, stack, _LIVE, "FROM span LIMIT 0")
             temporary(con, stack, _LIVE_RUNS, "SELECT run_id, corpus_id FROM run LIMIT 0")
             for view in spool_views(home, live, warn):
-                append_spans(con, view.spans, _LIVE)
+                counted = _asked(view)
+                served += len(view.spans) - len(counted)
+                append_spans(con, counted, _LIVE)
                 rows_of(con, f"INSERT INTO {_LIVE_RUNS} VALUES (?, ?)", [view.run_id, view.summary.corpus_id])
                 gaps += view.summary.problems > 0 and not view.summary.demo
             table += f" UNION ALL SELECT * FROM {_LIVE}"
             stored = f"SELECT run_id, corpus_id FROM run ANTI JOIN {_LIVE_RUNS} USING (run_id)"
             corpora = f"({stored} UNION ALL FROM {_LIVE_RUNS})"
-        yield Spans(con, f"({table})", values, gaps, corpora)
+        yield Spans(con, f"({table})", values, gaps, corpora, served)
+
+
+def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> int:
+    """Make the table of the calls of stored replays that no model was asked for; how many there are.
+
+    Such a call was served from a record or by a patch, or refused: it has no attempt, and nothing is billed.
+    """
+    replays = rows_of(con, f"SELECT run_id FROM run WHERE {where} AND replay_of IS NOT NULL", values)
+    if not replays:
+        return 0
+    sql = f"""SELECT run_id, span_id FROM span
+        WHERE run_id IN (SELECT unnest($1::VARCHAR[])) AND kind IN {CALL_KINDS!r}
+            AND cost_status = 'free' AND tok_input IS NULL AND end_ns IS NOT NULL
+        EXCEPT SELECT run_id, parent_id FROM span
+        WHERE run_id IN (SELECT unnest($1::VARCHAR[])) AND kind = 'attempt'"""
+    temporary(con, stack, _SERVED, sql, [[run_id for (run_id,) in replays]])
+    return int(rows_of(con, f"SELECT count(*) FROM {_SERVED}")[0][0])
+
+
+def _asked(view: RunView) -> Sequence[SpanRow]:
+    """The spans of a run, without the calls of a replay that no model was asked for."""
+    if view.summary.replay_of is None:
+        return view.spans
+    attempted = {span.parent_id for span in view.spans if span.kind == "attempt"}
+    return [span for span in view.spans if span.span_id in attempted or not _is_served(span)]
+
+
+def _is_served(span: SpanRow) -> bool:
+    billed = span.cost_status != "free" or span.tokens is not None
+    return span.kind in CALL_KINDS and not billed and span.end_ns is not None
+
+
+def calls_of_replays(home: Home, run_ids: Collection[str], warn: Warn | None = None) -> dict[str, int]:
+    """How many sub-calls of each run reached a model; runs without any are left out."""
+    sql = "SELECT run_id, count(*) FROM {spans} WHERE kind = 'sub_call' GROUP BY run_id"
+    with spans_of_runs(home, run_ids, warn) as spans:
+        return dict(spans.rows(sql))
 
 
 def temporary(

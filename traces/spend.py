@@ -112,6 +112,7 @@ class Totals:
     by_role: dict[str | None, Spend]
     unknown: tuple[tuple[str | None, int], ...]
     gaps: int
+    served: int = 0  # calls of replays that no model was asked for: they are in no figure
 
 
 def totals(spans: Spans) -> Totals:
@@ -125,7 +126,7 @@ def totals(spans: Spans) -> Totals:
             unknown[model] = unknown.get(model, 0) + group.spend.unknown
     whole.add_gaps(spans.gaps)
     ordered = sorted(unknown.items(), key=lambda pair: (-pair[1], pair[0] or ""))
-    return Totals(whole, by_role, tuple(ordered), spans.gaps)
+    return Totals(whole, by_role, tuple(ordered), spans.gaps, spans.served)
 
 
 @dataclass(frozen=True, slots=True)

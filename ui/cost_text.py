@@ -28,7 +28,7 @@ def cost_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     head = (*by, "cost", "tokens", "calls", "p50 / p95 / max of a call")
     lines = table(head, rows, right=frozenset(range(len(by), len(head))))
     total = f"total: {_cost({**report, 'cost_usd': report['total_usd']})}"
-    return [*lines, total, *_diagnoses(report), *_gaps(report)]
+    return [*lines, total, *_served(report), *_diagnoses(report), *_gaps(report)]
 
 
 def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
@@ -39,7 +39,7 @@ def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     recorded, would_be, difference = _compared({**report, "cost_usd": report["total_usd"]})
     models = " and ".join(f"{role} = {line(model)}" for role, model in report["as"].items())
     lines.append(f"total with {models}: {would_be}; recorded: {recorded}; difference: {difference}")
-    lines.extend([*_gaps(report), *_remarks(report)])
+    lines.extend([*_served(report), *_gaps(report), *_remarks(report)])
     return lines
 
 
@@ -82,6 +82,14 @@ def _sizes(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _cost(row: Mapping[str, Any]) -> str:
     return spent(row["cost_usd"], row.get("cost_status"), row.get("known_usd"))
+
+
+def _served(report: Mapping[str, Any]) -> Iterator[str]:
+    if report["served_calls"]:
+        yield (
+            f"not counted: {counted(report['served_calls'], 'call')} of replays that no model was asked for "
+            "(answered from the record or by a patch, or refused)"
+        )
 
 
 def _diagnoses(report: Mapping[str, Any]) -> Iterator[str]:

@@ -39,9 +39,19 @@ def runs(state: State, limit: int | None, replays: bool) -> None:
         click.echo("no runs yet; start one with: rlmscope ask QUESTION PATH")
         return
     shown = found[: RUNS_SHOWN if limit is None else limit or None]
-    click.echo("\n".join(runs_table(shown)))
+    again = [run.run_id for run in shown if run.replay_of is not None]
+    click.echo("\n".join(runs_table(shown, _asked(state, again))))
     if len(shown) < len(found):
         click.echo(f"{len(shown):,} of {len(found):,} runs; --limit 0 lists all")
+
+
+def _asked(state: State, replays: list[str]) -> dict[str, int]:
+    """How many sub-calls of each replay a model was asked for."""
+    if not replays:
+        return {}
+    from traces.calls import calls_of_replays
+
+    return calls_of_replays(state.home, replays, say)
 
 
 @click.command()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from ui.figures import counted, duration, money, spent, tokens
-from ui.replay_text import replay_of_lines
+from ui.replay_text import replay_of_lines, sub_calls_words
 from ui.tree import describe_span, tree_lines
 from ui.visible import fit, line
 
@@ -68,8 +68,8 @@ def _padded(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) ->
         yield gap + shown if place in right else shown + gap
 
 
-def runs_table(runs: Sequence[RunSummary]) -> list[str]:
-    """One line per run."""
+def runs_table(runs: Sequence[RunSummary], asked: Mapping[str, int]) -> list[str]:
+    """One line per run; `asked` says how many sub-calls of a replay a model was asked for."""
     rows = [
         (
             run.run_id,
@@ -77,7 +77,7 @@ def runs_table(runs: Sequence[RunSummary]) -> list[str]:
             (run.question or "")[:ANSWER_SHOWN],
             _answer(run)[:ANSWER_SHOWN],
             _models(run.root_model, run.sub_model),
-            f"{run.sub_calls:,}",
+            f"{run.sub_calls:,}" + ("" if run.replay_of is None else _asked(asked.get(run.run_id, 0))),
             money(run.known_usd if least else run.cost_usd, "partial" if least else run.cost_status),
         )
         for run in runs
@@ -85,6 +85,10 @@ def runs_table(runs: Sequence[RunSummary]) -> list[str]:
     ]
     head = ("run", "status", "question", "answer", "models", "calls", "cost")
     return table(head, rows, right=frozenset({5, 6}), whole=frozenset({1}))
+
+
+def _asked(calls: int) -> str:
+    return f", {calls:,} asked" if calls else ", none asked"
 
 
 def _status(run: RunSummary) -> str:
@@ -102,15 +106,15 @@ def _models(root: str | None, sub: str | None) -> str:
     return f"{root or '?'} / {sub or '?'}"
 
 
-def run_header(run: RunSummary, *, live: bool) -> list[str]:
-    """What a run was, what came out, and what it took."""
+def run_header(run: RunSummary, *, live: bool, calls: str | None = None) -> list[str]:
+    """What a run was, what came out, and what it took; `calls` says more of its sub-calls."""
     state = "running; this is what is recorded so far" if live else run.status
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
     facts = [
         f"root {run.root_model or 'unknown'}",
         f"sub {run.sub_model or 'unknown'}",
         counted(run.iterations, "iteration"),
-        counted(run.sub_calls, "sub-call") + failed,
+        (calls or counted(run.sub_calls, "sub-call")) + failed,
         f"tokens {tokens(run.tokens)}",
         f"cost {spent(run.cost_usd, run.cost_status, run.known_usd)}",
         duration(run.seconds),
@@ -133,7 +137,7 @@ def run_header(run: RunSummary, *, live: bool) -> list[str]:
 
 def show_run(view: RunView, *, everything: bool) -> Iterable[str]:
     """Header and recursion tree, one string per line, coloured by status."""
-    yield from run_header(view.summary, live=view.live)
+    yield from run_header(view.summary, live=view.live, calls=sub_calls_words(view))
     yield from replay_of_lines(view)
     yield from finding_lines(view, everything=everything)
     yield ""
@@ -158,7 +162,7 @@ def finding_lines(view: RunView, *, everything: bool) -> Iterable[str]:
 
 def show_found(view: RunView, found: Sequence[tuple[SpanRow, Sequence[str]]]) -> Iterable[str]:
     """Header, and for each span in which a text was found one line: where in it, and which span it is."""
-    yield from run_header(view.summary, live=view.live)
+    yield from run_header(view.summary, live=view.live, calls=sub_calls_words(view))
     yield ""
     for span, places in found:
         told = coloured(fit(describe_span(span), terminal_width()), span.status)

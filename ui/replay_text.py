@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from rlm_core import semconv as sc
 from traces.replay_facts import replay_facts
 from traces.same_answer import explain
 from traces.trial import MODES, OUTCOMES
@@ -61,6 +62,28 @@ def replay_of_lines(view: RunView) -> Iterator[str]:
         yield f"replaced {line(patch.span_id)}: {_text(patch.text)}"
     if replay.target is not None:
         yield f"should be: {_text(replay.target.text)}"
+
+
+def sub_calls_words(view: RunView) -> str | None:
+    """How many sub-calls of a replay were answered from where; None for a run that is no replay."""
+    if view.summary.replay_of is None:
+        return None
+    calls = [span for span in view.spans if span.kind == "sub_call"]
+    attempted = {span.parent_id for span in view.spans if span.kind == "attempt"}
+    sources = [span.attributes.get(sc.SERVED_FROM) for span in calls]
+    asked = sum(span.span_id in attempted for span in calls)
+    record, patch = (sum(source == name for source in sources) for name in ("record", "patch"))
+    parts = {
+        "from the record": record,
+        "from a patch": patch,
+        "asked": asked,
+        "neither served nor asked": len(calls) - record - patch - asked,
+    }
+    told = [(words, count) for words, count in parts.items() if count > 0]
+    whole = counted(len(calls), "sub-call")
+    if len(told) == 1:
+        return f"{whole}, all {told[0][0]}" if len(calls) > 1 else f"{whole}, {told[0][0]}"
+    return ": ".join([whole, *([", ".join(f"{count:,} {words}" for words, count in told)] if told else [])])
 
 
 def _verdict(played: Played) -> str:

@@ -90,6 +90,7 @@ def test_by_role_and_model(tmp_path: Path) -> None:
             {"role": "root", "model": "s", **one},
         ],
         "runs_with_gaps": 0,
+        "served_calls": 0,
     }
 
 

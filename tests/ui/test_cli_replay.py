@@ -324,3 +324,50 @@ def test_a_run_that_does_not_come_out_as_recorded_says_so_first(call: Call, home
     done = call("replay", RUN)
     assert done.code == 0 and "replay: Not replayable: cell 0 printed something else" in done.out
     assert call("replay", RUN, "--json").json["replayable"] is False
+
+
+# -- where the replies of a replay came from
+
+
+def test_show_and_runs_say_how_many_sub_calls_a_model_was_asked_for(
+    call: Call, home: Home, server: Loopback, asked: dict[str, str]
+) -> None:
+    view = recorded(home)
+    again = call("replay", RUN, "--json").json["run_id"]
+    patch = ("--patch", f"{pears(view)}=5")
+    patched = call("replay", RUN, *patch, "--mode", "recompute", "--json", env=asked).json["run_id"]
+    twin = call("replay", RUN, "--mode", "live", "--json", env=asked).json["run_id"]
+    assert "4 sub-calls, all from the record ·" in call("show", again).out
+    assert "4 sub-calls: 2 from the record, 1 from a patch, 1 asked ·" in call("show", patched).out
+    assert "4 sub-calls, all asked ·" in call("show", twin).out
+    assert "4 sub-calls ·" in call("show", RUN).out
+    listed = {row.split()[0]: row for row in call("runs", "--replays").out.splitlines()}
+    assert "4, none asked" in listed[again] and "4, 1 asked" in listed[patched]
+    assert "4, 4 asked" in listed[twin] and "asked" not in listed[RUN]
+
+
+def test_cost_counts_no_call_of_a_replay_that_was_served(
+    call: Call, home: Home, server: Loopback, asked: dict[str, str]
+) -> None:
+    view = recorded(home)
+    before = call("cost", "--json").json
+    patch = ("--patch", f"{pears(view)}=5", "--mode", "recompute")
+    again = call("replay", RUN, *patch, "--json", env=asked).json["run_id"]
+    after = call("cost", "--json").json
+    assert (before["served_calls"], after["served_calls"]) == (0, 6), (
+        "three turns of the root, three sub-calls"
+    )
+    assert after["calls"] == before["calls"] + 1 == before["calls"] + len(server.requests)
+    assert call("cost", again, "--json").json["calls"] == 1
+    assert "not counted: 6 calls of replays that no model was asked for" in call("cost").out
+    what_if = call("cost", again, "--as", "sub=openai/gpt-5", "--json").json
+    assert (what_if["calls"], what_if["served_calls"], what_if["not_billed"]) == (1, 6, 0)
+
+
+def test_a_twin_that_a_limit_of_dollars_refused_made_no_calls(
+    call: Call, home: Home, server: Loopback, asked: dict[str, str]
+) -> None:
+    recorded(home)
+    set_price(home, "openai/sub", {"input": Decimal(1000), "output": Decimal(2000)})
+    done = call("replay", RUN, "--mode", "live", "--max-cost", "0.000001", env=asked)
+    assert "0 calls to a model" in done.out and not server.requests

@@ -81,7 +81,14 @@ def diagnoses(home: Home, chosen: Chosen) -> None:
 
 
 def remarks(home: Home, totals: Totals) -> None:
-    """The models whose cost is not known with what to do about it, and records with gaps."""
+    """Calls of replays that do not count, records with gaps, and the models whose cost is not known with
+    what to do about it.
+    """
+    if totals.served:
+        note(
+            f"Not counted: {counted(totals.served, 'call')} of replays that no model was asked for (answered "
+            "from the record or by a patch, or refused)."
+        )
     if totals.gaps:
         note(
             f"The record of {counted(totals.gaps, 'run')} has gaps: calls may be missing, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,11 +23,16 @@ from tests.support.pages import (
     use,
 )
 from tests.support.recorded_runs import recording
-from tests.support.spend_runs import LOCAL, SUB_MODEL, one_run, run_id, spend_runs
+from tests.support.replays import SUB, recorded
+from tests.support.spend_runs import FIRST, LOCAL, SUB_MODEL, one_run, run_id, spend_runs
 from tests.traces.records import record_run
+from traces.diagnosis_log import open_diagnosis
 from traces.home import Home
 from traces.prices import set_price
 from traces.reading import cost_report, list_runs
+from traces.recording import open_recording
+from traces.replay import Replayer
+from traces.trial import Budget, Trial
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +221,50 @@ def test_demo_runs_are_left_out_and_said(tmp_path: Path, monkeypatch: pytest.Mon
     assert {row["model"] for row in rows_of(page, "spend-groups")} == {"r", "s", "demo/sub"}
     page = spend_page(run=run_id(1))
     assert figures(page)["Total"] == "$0", "whoever names a run means it"
+
+
+def test_what_diagnoses_spent_beside_the_runs_is_said_and_is_in_no_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = use(Home.resolve(tmp_path / "home"), monkeypatch)
+    for number in range(2):
+        one_run(home, run_id(number), "c" * 8, SUB_MODEL, "What?", FIRST, calls=3)
+    before = figures(spend_page())
+    asked = Trial((), "recompute", "fixed", "42", "41", live_calls=2, cost_usd=Decimal("0.25"))
+    free, kept = replace(asked, live_calls=0, cost_usd=Decimal(0)), replace(asked, run_id=run_id(5))
+    with open_diagnosis(home, run_id(0), budget=Budget(9, 9), mode="recompute") as log:
+        for trial in (asked, free, asked, kept):
+            log.trial(trial)
+    sentence = "Beside these runs, diagnoses made {}. That is in no figure here."
+    page = spend_page()
+    assert figures(page) == before
+    assert sentence.format("4 calls to a model: $0.5") in " ".join(texts(page)).replace("$0.50", "$0.5")
+    assert "diagnoses" in " ".join(texts(spend_page(run=run_id(0))))
+    assert "diagnoses" not in " ".join(texts(spend_page(run=run_id(1)))), "of another run"
+    with open_diagnosis(home, run_id(1), budget=Budget(9, 9), mode="recompute") as log:
+        log.trial(replace(asked, cost_usd=None))
+    assert sentence.format("2 calls to a model: unknown") in " ".join(texts(spend_page(run=run_id(1))))
+
+
+def test_calls_of_replays_that_were_served_are_in_no_figure_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = use(Home.resolve(tmp_path / "home"), monkeypatch)
+    set_price(home, SUB, {"input": Decimal(1000), "output": Decimal(2000)})
+    code = "replies = llm_batch([f'item {n}' for n in range(6)])"
+    view = recorded(home, code, "FINAL_VAR('replies')", sub=lambda _: "3", run_id=run_id(0))
+    with (
+        open_recording(home, run_id(1), {sc.REPLAY_OF: run_id(0)}) as made,
+        Replayer(home, view) as replayer,
+    ):
+        replayer.trial(recorder=made.recorder, run_id=run_id(1))
+        made.close("ok")
+    said = "Not counted: 8 calls of replays that no model was asked for"
+    alone, both = spend_page(run=run_id(0)), spend_page()
+    assert said in " ".join(texts(both)) and said not in " ".join(texts(alone))
+    assert [row["Calls"] for row in rows_of(both, "spend-groups")] == ["2", "6"]
+    assert spend_page(run=run_id(1)).metric[0].value == "$0"
+    (text,) = (text for text in texts(both) if text.startswith("8 calls; "))
 
 
 def test_a_home_without_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
