@@ -75,12 +75,12 @@ def _form(home: Home, chosen: RegressionSet) -> None:
             format_func={"replay": "Replay", "rerun": "Ask anew"}.__getitem__,
         )  # fmt: skip
         st.caption(f"{CHECK_MODES[mode].capitalize()}.")
-        first, second, third, fourth = st.columns((2, 2, 1, 1))
+        first, *roots, third, fourth = st.columns((2, 2, 1, 1) if mode == "rerun" else (4, 1, 1))
         default = "that of Settings, else of each run"
         sub = first.text_input("Sub-model", key="set-sub", placeholder=default, on_change="ignore")
         root = ""
-        if mode == "rerun":
-            root = second.text_input("Root model", key="set-root", placeholder=default, on_change="ignore")
+        for column in roots:
+            root = column.text_input("Root model", key="set-root", placeholder=default, on_change="ignore")
         calls = third.number_input(
             "Calls at most", min_value=1, value=None, key="set-calls", placeholder="no limit",
             on_change="ignore",
@@ -224,7 +224,10 @@ def _moved(found: Finding | None) -> str:
         return ""
     if not found.moved_by_now:
         return "not known"
-    return counted(len(found.moved_by_now), "call") + (" (proven)" if found.proven else "")
+    calls = counted(len(found.moved_by_now), "call")
+    if found.proven or len(found.moved_by_now) == 1:
+        return calls + (" (proven)" if found.proven else "")
+    return f"some of {calls}"
 
 
 def _because(found: Finding | None) -> str:
@@ -241,9 +244,21 @@ def _ways(member: Member, found: Finding) -> None:
             plain.text(f"The answer changed: {member.run.question or run_id}")
         ways = [("Compare", "pages/compare.py", {"a": now, "b": run_id})]
         if found.moved_by_now:
-            ways.append(("The call that moved it", *run_link(now, found.moved_by_now[0])))
+            ways.append((_first(found), *run_link(now, found.moved_by_now[0])))
         for label, page, query in ways:
             st.page_link(page, label=label, query_params=query)
+
+
+def _first(found: Finding) -> str:
+    """The name of the way to the first call that moved the answer, or may have where nothing is proven."""
+    count = len(found.moved_by_now)
+    if count == 1:
+        return "The call that moved it"
+    return (
+        f"The first of {count:,} calls that moved it"
+        if found.proven
+        else f"The first of {count:,} calls that differ"
+    )
 
 
 def _history(past: Sequence[PastCheck]) -> None:

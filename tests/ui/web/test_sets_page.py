@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
@@ -85,6 +86,27 @@ def test_an_undecided_run_says_why_and_a_check_that_did_not_keep_it_says_so(home
     assert undecided["Undecided because"] == "this check did not keep it"
     found(home, True, True)
     assert "Undecided because" not in rows_with(sets_page(set="billing"), "Should be")[0]
+
+
+@pytest.mark.usefixtures("billing")
+@pytest.mark.parametrize(
+    ("proven", "moved", "way"),
+    [
+        (False, "some of 2 calls", "The first of 2 calls that differ"),
+        (True, "2 calls (proven)", "The first of 2 calls that moved it"),
+    ],
+)
+def test_calls_of_which_only_some_may_have_moved_an_answer_are_not_said_to_have(
+    home: Home, proven: bool, moved: str, way: str
+) -> None:
+    path = log_file(home, found(home, False, True))
+    start, result, *rest = path.read_text().splitlines()
+    facts = json.loads(result)
+    facts |= {"moved_by_now": [*facts["moved_by_now"], "0123456789abcdef"], "proven": proven}
+    path.write_text("\n".join([start, json.dumps(facts), *rest, ""]))
+    page = sets_page(set="billing")
+    assert rows_with(page, "Should be")[0]["Moved by"] == moved
+    assert way in shown(page) and "The call that moved it" not in shown(page)
 
 
 @pytest.mark.usefixtures("billing")
