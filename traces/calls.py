@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _LIVE = "live_span"
 _LIVE_RUNS = "live_run"
-_SERVED = "served_call"
+_REPLAYS = "replay_run"
+_TRIED = "tried_call"
 _FEW = 50  # runs that are named one by one, so that the store skips what cannot be theirs
 
 
@@ -62,9 +63,11 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
         table = f"SELECT * FROM span WHERE {where}"
         lacking = f"SELECT count(*) FROM run WHERE {where} AND problems > 0 AND NOT demo"
         ((gaps,),) = rows_of(con, lacking, values)
-        served = _leave_out_served(con, stack, where, values)
-        if served:
-            table = f"SELECT span.* FROM span ANTI JOIN {_SERVED} USING (run_id, span_id) WHERE {where}"
+        served = 0
+        if left_out := _leave_out_served(con, stack, where, values):
+            sql = f"SELECT count(*) FROM span WHERE {where} AND {left_out}"
+            ((served,),) = rows_of(con, sql, values)
+            table += f" AND NOT ({left_out})"
         corpora = "(SELECT run_id, corpus_id FROM run)"
         live = [run_id for run_id in now.spools if wanted is None or run_id in wanted]
         if live:
@@ -82,21 +85,23 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
         yield Spans(con, f"({table})", values, gaps, corpora, served)
 
 
-def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> int:
-    """Make the table of the calls of stored replays that no model was asked for; how many there are.
+def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> str:
+    """SQL that holds for the calls of stored replays that no model was asked for; "" when there is no replay.
 
     Such a call was served from a record or by a patch, or refused: it has no attempt, and nothing is billed.
     """
-    replays = rows_of(con, f"SELECT run_id FROM run WHERE {where} AND replay_of IS NOT NULL", values)
-    if not replays:
-        return 0
-    sql = f"""SELECT run_id, span_id FROM span
-        WHERE run_id IN (SELECT unnest($1::VARCHAR[])) AND kind IN {CALL_KINDS!r}
-            AND cost_status = 'free' AND tok_input IS NULL AND end_ns IS NOT NULL
-        EXCEPT SELECT run_id, parent_id FROM span
-        WHERE run_id IN (SELECT unnest($1::VARCHAR[])) AND kind = 'attempt'"""
-    temporary(con, stack, _SERVED, sql, [[run_id for (run_id,) in replays]])
-    return int(rows_of(con, f"SELECT count(*) FROM {_SERVED}")[0][0])
+    replays = f"SELECT run_id FROM run WHERE {where} AND replay_of IS NOT NULL"
+    temporary(con, stack, _REPLAYS, replays, values)
+    if not rows_of(con, f"FROM {_REPLAYS} LIMIT 1"):
+        return ""
+    tried = f"""SELECT DISTINCT run_id, parent_id AS span_id FROM span SEMI JOIN {_REPLAYS} USING (run_id)
+        WHERE kind = 'attempt' AND tok_input IS NULL AND parent_id IS NOT NULL"""
+    temporary(con, stack, _TRIED, tried)
+    served = f"""coalesce(kind IN {CALL_KINDS!r} AND cost_status = 'free' AND tok_input IS NULL
+        AND end_ns IS NOT NULL, FALSE) AND run_id IN (FROM {_REPLAYS})"""
+    if rows_of(con, f"FROM {_TRIED} LIMIT 1"):
+        served += f" AND (run_id, span_id) NOT IN (FROM {_TRIED})"
+    return served
 
 
 def _asked(view: RunView) -> Sequence[SpanRow]:
