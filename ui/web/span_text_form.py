@@ -139,7 +139,8 @@ def _field(record: Record, span: SpanRow, old: object, better: str | None) -> st
 
 
 def _key(record: Record, span: SpanRow) -> str:
-    return f"test-text-{record.view.run_id}-{span.span_id}"
+    what = "code" if span.kind == "cell" else "text"
+    return f"test-{what}-{record.view.run_id}-{span.span_id}"
 
 
 def _proposed(record: Record, span: SpanRow, target: Job) -> None:

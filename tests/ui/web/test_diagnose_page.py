@@ -280,7 +280,7 @@ def test_code_of_a_cell_can_be_tested(written: Callable[..., Any], jobs: list[Jo
     written(WRITTEN)
     cell = next(span for span in load_run(Home.resolve(), WRITTEN).spans if span.kind == "cell")
     page = diagnose_page(WRITTEN, span=cell.span_id)
-    field = page.text_area(key=f"test-text-{WRITTEN}-{cell.span_id}")
+    field = page.text_area(key=f"test-code-{WRITTEN}-{cell.span_id}")
     assert (field.label, field.value) == ("Code that should have run", "replies = llm_batch(prompts)")
     field.set_value("replies = []").run()
     press(page, "Test this code")

@@ -32,6 +32,7 @@ _STYLE: Final = """
 .st-key-diagnose-question [data-testid="stText"], .st-key-diagnosis-words [data-testid="stText"] {
   font-size: 1.05rem; font-weight: 600; }
 .st-key-diagnosis { border-left: 3px solid var(--st-primary-color, #1c5d99); }
+[class*="st-key-test-code-"] textarea { font-family: var(--st-code-font, monospace); font-size: 0.85rem; }
 [class*="st-key-culprit-"] .stButton button { min-height: 1.5rem; padding: 0 0.15rem; }
 </style>
 """
