@@ -198,7 +198,7 @@ class Work:
         silent: tuple[Sequence[Candidate], Trial] | None = None
         for candidates in choice.sets:
             self.candidates = candidates
-            self.stage(f"trying all {len(candidates):,} candidates together")
+            self.stage(f"trying {_all(candidates)}")
             trial = self.play(candidates)
             joint.append((len(candidates), trial))
             if self.right_now(trial):
@@ -219,7 +219,7 @@ class Work:
         if not candidates:
             return None
         before, self.candidates = self.candidates, candidates
-        self.stage(f"trying all {len(candidates):,} candidates, with later code, together")
+        self.stage(f"trying {_all(candidates)}, with later code")
         trial = self.play(candidates)
         if trial.outcome == "fixed":
             return self.found(candidates, trial, repeat)
@@ -251,7 +251,7 @@ class Work:
         def test(chosen: Sequence[Candidate]) -> Answer:
             return _answer(self.play(chosen), joint, self.right)
 
-        self.stage(f"searching for the culprits among {len(candidates):,} candidates")
+        self.stage(f"searching for the culprits among {number_of(len(candidates), 'candidate')}")
         return self.concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
 
     def concluded(self, found: Found[Candidate], repeat: int, untried: int = 0) -> Diagnosis:
@@ -431,6 +431,10 @@ def _typed_before(view: RunView, good: RunView, target: Target) -> bool:
     replay = replay_facts(good)
     typed = replay is not None and replay.outcome == "reached_root" and target.origin == "good run"
     return typed and same_answer(view.summary.answer, target.text, target.how) is True
+
+
+def _all(candidates: Sequence[Candidate]) -> str:
+    return "the one candidate" if len(candidates) == 1 else f"all {len(candidates):,} candidates together"
 
 
 def _key(chosen: Sequence[Candidate]) -> frozenset[Patch]:

@@ -16,6 +16,7 @@ from traces.candidates import Candidate, asked_anew, from_proposals
 from traces.culprits import Found, OutOfBudget
 from traces.diagnosis import Diagnosis
 from traces.diagnosis_words import one_of_words, suspects_words
+from traces.finding import number_of
 from traces.suspects import unseen_words
 from traces.trial import Trial
 
@@ -36,7 +37,8 @@ def diagnose_alone(work: Work, repeat: int) -> Diagnosis:
     proposed = from_proposals(work.view, work.suspected, work.target)
     work.candidates = tuple({one.span_id: one for one in reversed(proposed)}.values())[::-1]
     if proposed:
-        work.stage(f"trying {len(proposed):,} texts for {len(work.candidates):,} suspects, one by one")
+        texts, calls = number_of(len(proposed), "text"), number_of(len(work.candidates), "suspect")
+        work.stage(f"trying {texts} for {calls}, one by one")
     alone = _Alone(work)
     with suppress(OutOfBudget):
         alone.each(proposed)

@@ -43,6 +43,7 @@ def diagnosis_lines(
     for culprit in found.culprits[:_LISTED]:
         yield ""
         yield from _culprit(view, culprit)
+        yield from _why_tried(found, culprit)
     if len(found.culprits) > _LISTED:
         yield f"and {counted(len(found.culprits) - _LISTED, 'more culprit')} (--json lists all)"
     if not found.culprits:
@@ -85,7 +86,15 @@ def _culprit(view: RunView, culprit: Culprit) -> Iterator[str]:
         yield f"  failed: {_text(failed)}"
     else:
         yield from _block("  said", said)
-    yield from _block(f"  should have said ({culprit.origin})", culprit.patch)
+    label = "should have said" if culprit.origin in ("good run", "user") else "tried in its place"
+    yield from _block(f"  {label} ({culprit.origin})", culprit.patch)
+
+
+def _why_tried(found: Diagnosis, culprit: Culprit) -> Iterator[str]:
+    """The evidence against a call that was tried as a suspect."""
+    for suspect in found.suspects if found.good_run_id is None and culprit.origin != "user" else ():
+        if suspect["span_id"] == culprit.span_id:
+            yield f"  suspected: {' '.join(line(signal['words']) for signal in suspect['signals'][:2])}"
 
 
 def _code(was: str, should_be: str) -> Iterator[str]:

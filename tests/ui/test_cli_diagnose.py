@@ -64,6 +64,20 @@ def test_the_text_says_verdict_culprit_proof_and_cost(call: Call, home: Home) ->
         assert part in done.out, part
 
 
+def test_a_text_that_a_rule_proposed_is_shown_as_tried_with_the_reason(call: Call, home: Home) -> None:
+    code = (
+        "found = [r for r in llm_batch([f'box {n} holds {n + 400}' for n in range(3)]) if r != 'NONE']\n"
+        "code = found[0] if found else 'unknown'"
+    )
+    recorded(home, code, "FINAL_VAR('code')", sub=lambda _: "NONE")
+    done = call("diagnose", BAD, "--expected", "401")
+    assert "That is no proof" in done.out and "\nNot proven.\n" in done.out
+    assert (
+        "  said: NONE\n  tried in its place (expected): 401\n  suspected: The expected answer “401” stands "
+        "in this prompt only, but the reply says “NONE”.\n"
+    ) in done.out
+
+
 def test_a_cell_at_fault_is_shown_as_the_change_of_its_code(call: Call, home: Home) -> None:
     recorded(home, COUNT.replace("in replies)", "in replies[1:])"), "FINAL_VAR('total')", sub=lambda _: "3")
     recorded(home, COUNT, "FINAL_VAR('total')", sub=lambda _: "3", run_id=GOOD)
