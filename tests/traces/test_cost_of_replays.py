@@ -59,14 +59,14 @@ def view(home: Home) -> RunView:
 
 @contextmanager
 def replay(
-    home: Home, view: RunView, run_id: str, mode: Mode, model: Priced, **budget: Decimal
+    home: Home, view: RunView, run_id: str, mode: Mode, model: Priced, usd: Decimal | None = None
 ) -> Iterator[Trial]:
     """A replay that is still open inside of the context; its first sub-call is patched."""
     patches = [Patch(span_of(view, "sub_call"), "5")]
     with (
         open_recording(home, run_id, {sc.REPLAY_OF: view.run_id}) as recording,
         Replayer(
-            home, view, handler=model, budget=Budget(live_calls=100, **budget), prices=price_table(home)
+            home, view, handler=model, budget=Budget(live_calls=100, usd=usd), prices=price_table(home)
         ) as replayer,
     ):
         yield replayer.trial(patches, mode=mode, recorder=recording.recorder, run_id=run_id)
