@@ -122,7 +122,7 @@ class Replayer:
 
     def _unpatched(self, seed: int) -> Played:
         played = self._play(Patches(), "strict", seed)
-        if played[1].stop_reason == "cancelled":
+        if self._cancelled() or played[1].stop_reason == "cancelled":
             raise RunCancelled("the replay was cancelled")
         return played
 

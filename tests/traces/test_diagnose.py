@@ -54,7 +54,7 @@ def culprits(found: Diagnosis) -> set[str]:
     return {culprit.span_id for culprit in found.culprits}
 
 
-@pytest.mark.parametrize("wrong", [(4,), (1, 6), (0, 3, 7)])
+@pytest.mark.parametrize("wrong", [(4,), pytest.param((1, 6), marks=pytest.mark.full), (0, 3, 7)])
 def test_the_calls_that_answered_wrongly_are_named_and_proven(home: Home, wrong: tuple[int, ...]) -> None:
     bad, good = pair(home, *wrong)
     found = diagnose(home, bad, good=good)
@@ -66,6 +66,7 @@ def test_the_calls_that_answered_wrongly_are_named_and_proven(home: Home, wrong:
     assert "sub-call" in found.words.casefold() and "“24”" in found.words
 
 
+@pytest.mark.full  # a few of each stand in test_diagnosis_bench
 @pytest.mark.parametrize("condition", ["paraphrase", "layers", "children"])
 def test_planted_faults_are_found_exactly_in_trees_of_noise(home: Home, condition: Condition) -> None:
     tree = plan(3, condition, 2, typed=False, size=48 if condition == "children" else 40)

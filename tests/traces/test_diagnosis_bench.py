@@ -23,7 +23,13 @@ def _all_exact(jobs: list[bench.Job]) -> None:
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_planted_culprits_are_found_exactly(condition: Condition) -> None:
-    _all_exact([bench.Job(condition, 1 + n % 3, 500 + n, size=SIZE[condition]) for n in range(5)])
+    _all_exact([bench.Job(condition, 1 + n % 3, 500 + n, size=SIZE[condition]) for n in range(2)])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_more_planted_culprits_are_found_exactly(condition: Condition) -> None:
+    _all_exact([bench.Job(condition, 1 + n % 3, 502 + n, size=SIZE[condition]) for n in range(6)])
 
 
 @pytest.mark.full

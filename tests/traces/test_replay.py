@@ -130,7 +130,7 @@ def test_frozen_gives_old_replies_to_changed_prompts_and_says_so(home: Home) -> 
         trial = replayer.trial([Patch(faulty(view), "3")], mode="frozen")
     assert trial.answer == "it is 24"
     assert span_of(view, "sub_call", 6) in trial.influenced
-    assert "1 changed prompts were given their old replies." in trial.assumed
+    assert "1 changed prompt was given its old reply." in trial.assumed
 
 
 def test_live_asks_every_sub_call_again_with_the_model_that_is_named(home: Home) -> None:
@@ -167,7 +167,7 @@ def test_a_live_call_that_fails_decides_nothing(home: Home) -> None:
     with Replayer(home, view, handler=live(sub=broken), budget=Budget(live_calls=9)) as replayer:
         trial = replayer.trial([Patch(faulty(view), "3")], mode="recompute")
     assert trial.outcome == "undecided"
-    assert "live calls failed" in trial.assumed[-1]
+    assert "live call failed" in trial.assumed[-1]
 
 
 CHILD = "found = rlm_query('a child: how many in ' + context[0][:2], context[0])\nprint(found)"
