@@ -246,6 +246,7 @@ class Work:
         return None
 
     def found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
+        """The verdict on candidates of which it is known that all together do it: the least of them that do."""
         self.candidates = tuple(candidates)
 
         def test(chosen: Sequence[Candidate]) -> Answer:
