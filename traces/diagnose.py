@@ -246,7 +246,7 @@ class Work:
         return None
 
     def found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
-        """The verdict on candidates of which it is known that all together do it: the least of them that do."""
+        """The verdict on candidates that do it all together: the least of them that do it too."""
         self.candidates = tuple(candidates)
 
         def test(chosen: Sequence[Candidate]) -> Answer:
