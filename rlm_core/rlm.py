@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -42,6 +42,7 @@ from rlm_core.telemetry import Attribute, Recorder, as_json
 
 _LOOK_SECONDS: Final = 0.25  # between two looks whether a run is to be cancelled
 T = TypeVar("T")
+_LOOK_UP_SECONDS: Final = 0.25
 CorpusLike = Corpus | str | Sequence[str] | Mapping[str, str]
 # those of a worker too: it runs in the same interpreter
 _LIBRARIES: Final = (
@@ -109,7 +110,7 @@ class RLM:
         """
         run = self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event))
         try:
-            return run.result()
+            return _result(run)
         except BaseException:  # Ctrl-C while waiting: the run must not go on unseen
             run.cancel()
             raise
@@ -157,7 +158,7 @@ class RLM:
                 if cancelled():
                     self.cancel()
                     break
-            return run.result()
+            return _result(run)
         except BaseException:
             run.cancel()
             raise
@@ -167,7 +168,7 @@ class RLM:
 
         Raises `ModelError`.
         """
-        return self._loop.submit(self._complete(request)).result()
+        return _result(self._loop.submit(self._complete(request)))
 
     async def _complete(self, request: Request) -> Completion:
         await self._prepare()
@@ -298,6 +299,15 @@ class _Again:
         """Give a run that has not begun its record."""
         state.playback, state.aliases = self.playback, self.aliases
         state.seed, state.limits, state.ledger = self.seed, self.limits, Ledger(self.limits)
+
+
+def _result(run: Future[T]) -> T:
+    """The result of a run. Python runs signal handlers in the main thread, and a signal that comes as it
+    begins to wait for good can stay unseen: so it looks up now and then.
+    """
+    while not run.done():
+        wait([run], timeout=_LOOK_UP_SECONDS)
+    return run.result()
 
 
 class _BackgroundLoop:

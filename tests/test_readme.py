@@ -44,7 +44,7 @@ def test_every_command_line_is_one_the_program_takes(line: str) -> None:
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"`(--[a-z-]+)", README)) - {"--json"}))
 def test_every_option_named_in_the_text_exists(option: str) -> None:
     command, _ = command_of(["ask"])
-    others = [command_of([name])[0] for name in ("ingest", "show")]
+    others = [command_of([name])[0] for name in ("ingest", "show", "diagnose")]
     assert option in {o for c in (command, *others) for p in c.params for o in p.opts}
 
 

@@ -207,6 +207,7 @@ def workers_of(parent: int) -> list[int]:
     return found
 
 
+@pytest.mark.full
 def test_six_processes_ask_at_once_into_one_home(running: Loopback, corpus: Path, home: Home) -> None:
     running.use(Script(root=[BATCH % 10, END], latency=0.02))
     asked = [

@@ -44,6 +44,7 @@ def test_the_broken_example_is_diagnosed_in_two_clicks_and_reported_in_three(
     assert [run.replay_of for run in list_runs(home, replays=True) if run.replay_of] == [BROKEN]
 
 
+@pytest.mark.full
 def test_a_reply_is_tested_from_the_page_of_its_call(page: Page, visit: ui.Visit) -> None:
     page.goto(f"{visit.url}/run?run={BROKEN}&span=8b78c8c211a75153")
     page.get_by_role("link", name="Test this sub-answer").click()

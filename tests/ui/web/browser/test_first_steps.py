@@ -19,6 +19,7 @@ QUESTION = "How many tickets are about billing?"
 RIGHT, WRONG = "22", "21"  # what the recorded examples answer; one is broken by seeded faults
 
 
+@pytest.mark.full
 def test_from_the_first_start_to_a_sub_call_and_back(browser: Browser, tmp_path: Path) -> None:
     home = Home.resolve(tmp_path / "home")
     with running_app(home) as first, ui.visiting(browser, f"http://127.0.0.1:{first.port}") as visit:

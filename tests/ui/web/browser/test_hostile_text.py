@@ -144,6 +144,7 @@ def nothing_got_in(page: Page, *places: str) -> None:
     assert page.evaluate(f"({_LOOK})(document.documentElement)") == []
 
 
+@pytest.mark.full
 def test_every_page_while_a_hostile_run_goes_on_and_after_it(
     page: Page, visit: ui.Visit, documents: Path, gate: threading.Event, home: Home
 ) -> None:

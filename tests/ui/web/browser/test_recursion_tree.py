@@ -148,13 +148,13 @@ def test_a_run_that_grows_keeps_what_was_chosen_opened_and_in_sight(
             sub_call(made.recorder, run, slot, {sc.CALL_INDEX: slot})
         expect(page.get_by_text("90 x llm_query: 89 ok")).to_have_count(0)
         expect(page.get_by_text("182 spans")).to_be_visible()
-        assert tree.evaluate("tree => tree.scrollTop") == 200
+        expect(tree).to_have_js_property("scrollTop", 200)
         expect(page.get_by_role("treeitem", selected=True)).to_contain_text("llm_query 12")
         run.text(sc.ANSWER, "grown")
         run.end()
         made.close("ok")
         expect(page.get_by_text("grown", exact=True).first).to_be_visible()
-    assert tree.evaluate("tree => tree.scrollTop") == 200
+    expect(tree).to_have_js_property("scrollTop", 200)
     expect(page.get_by_role("treeitem", selected=True)).to_contain_text("llm_query 12")
     expect(title(page)).to_have_text("llm_query 12")
 

@@ -60,7 +60,7 @@ def test_a_key_and_a_model_are_entered_tried_and_not_shown_again(
 ) -> None:
     page.goto(f"{visit.url}/settings")
     part(page, "Keys")
-    assert page.url.endswith("/settings?part=keys")
+    expect(page).to_have_url(f"{visit.url}/settings?part=keys")
     keep(page, "OPENAI_API_KEY", KEY)
     keep(page, "OPENAI_BASE_URL", model.base_url)
     assert environment_with_keys(home, {})["OPENAI_API_KEY"] == KEY
@@ -101,6 +101,7 @@ def test_a_newcomer_is_led_through_the_broken_example(browser: Browser, tmp_path
         expect(page.get_by_role("button", name="Show me")).to_be_visible()
 
 
+@pytest.mark.full
 def test_a_run_goes_on_while_the_app_is_started_anew_and_two_tabs_show_its_end(
     browser: Browser, tmp_path: Path
 ) -> None:
