@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,19 +32,56 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One chat message."""
+class ToolSpec:
+    """A tool as a model is told of it; `parameters` is the JSON schema of its arguments, an object."""
 
-    role: Literal["system", "user", "assistant"]
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to have a tool called; `arguments` is the JSON text as it came, checked by nobody."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image as it is sent: a media type such as image/png, and the bytes of the file."""
+
+    mime: str
+    data: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Of the bytes, in hex."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message. `images` go with a user message; `tool_calls` stand on what the model said, and a
+    message of the role "tool" answers the one whose id is `tool_call_id`.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    images: tuple[Image, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One model call as the engine means it, before any provider's dialect.
 
-    `timeout` is in seconds for one attempt. `request_hash` covers model, messages, parameters and schema;
-    `occurrence` counts equal request hashes within one run path. Both are "" / 0 for a root call.
+    `timeout` is in seconds for one attempt. `tools` are for sub-models only. `request_hash` covers model,
+    messages, images, parameters, schema and tools; `occurrence` counts equal request hashes within one run
+    path. Both are "" / 0 for a root call.
     """
 
     model: str
@@ -52,6 +90,7 @@ class Request:
     max_tokens: int | None = None
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
+    tools: tuple[ToolSpec, ...] = ()
     timeout: float = 60.0
     request_hash: str = ""
     occurrence: int = 0
@@ -64,8 +103,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What one attempt returned. `text` is None when the provider sent no content; `facts` are span
-    attributes.
+    """What one attempt returned. `text` is None when the provider sent no content, as with `tool_calls`;
+    `facts` are span attributes.
     """
 
     text: str | None
@@ -75,6 +114,7 @@ class Completion:
     model_returned: str | None = None
     response_id: str | None = None
     raw_usage: Mapping[str, Any] | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
 

@@ -243,11 +243,12 @@ class Orchestrator:
 
     def _start(self, parent: RunSpan | None) -> RunSpan:
         recorder, limits = self.state.recorder, self.state.limits
+        root_model, sub_model = self.state.models(self.depth)
         question, manifest = recorder.payload(self.question), recorder.payload(self.corpus.record_json())
         facts: dict[str, Attribute | None] = {
             sc.OPERATION: "invoke_agent",
             sc.AGENT_NAME: "rlm",
-            sc.REQUEST_MODEL: self.state.root_model,
+            sc.REQUEST_MODEL: root_model,
             sc.RUN_ID: self.state.run_id,
             sc.RUN_PATH: self.path,
             sc.DEPTH: self.depth,
@@ -260,8 +261,8 @@ class Orchestrator:
             sc.CORPUS_ID: self.corpus.corpus_id,
             sc.CORPUS_CHARS: self.corpus.chars,
             sc.CORPUS_DOCUMENTS: len(self.corpus.documents),
-            sc.ROOT_MODEL: self.state.root_model,
-            sc.SUB_MODEL: self.state.sub_model,
+            sc.ROOT_MODEL: root_model,
+            sc.SUB_MODEL: sub_model,
             sc.SANDBOX: self.state.sandbox,
             sc.LIMITS: as_json({name: getattr(limits, name) for name in limits.__dataclass_fields__}),
         }

@@ -24,13 +24,14 @@ from typing import Any, Final, TypeVar
 
 import rlm_core
 from rlm_core import semconv as sc
+from rlm_core import strategies
 from rlm_core.answer import Answer
 from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome
 from rlm_core.errors import ConfigError, InputError
 from rlm_core.limits import Ledger, Limits, unpriced
 from rlm_core.lm_handler import Completion, LMHandler, Request
-from rlm_core.orchestrator import Orchestrator
+from rlm_core.options import Options
 from rlm_core.playback import Playback
 from rlm_core.pricing import PriceTable
 from rlm_core.progress import Watcher
@@ -57,6 +58,7 @@ class RLM:
     id (tests, replay). `sandbox` is the least level a worker must have (None: the default of the system); it
     is always locked in as far as the machine can. `corpora` is the folder in which texts given directly are
     kept; by default a temporary one. `prices` is what calls cost (None: the table of genai-prices alone).
+    `options` say how a run goes about its question.
     Raises `ConfigError` or `SandboxError` for settings that cannot work.
     """
 
@@ -75,11 +77,13 @@ class RLM:
         corpora: Path | None = None,
         retries: RetryPolicy | None = None,
         prices: PriceTable | None = None,
+        options: Options | None = None,
     ) -> None:
         from rlm_core.models import make_handler
 
         self.root, self.sub = root, sub
         self.limits = limits or Limits()
+        self.options = options or Options()
         self._prices = prices or PriceTable()
         self._check()
         self._minimum = checked_level(sandbox or default_minimum())
@@ -243,7 +247,7 @@ class RLM:
                 if again is not None:
                     again.set_up(state)
                     facts |= again.facts
-                outcome = await Orchestrator(state, corpus, question, facts=facts).run()
+                outcome = await strategies.answer(state, corpus, question, facts)
                 return _answer(state, outcome, time.monotonic() - began)
         finally:
             self._running.discard(task)
@@ -264,6 +268,7 @@ class RLM:
             policy=self._retries,
             prices=self._prices,
             rng=random.Random(f"{self.seed}/{run_id}"),
+            options=self.options,
         )
 
     def _run_facts(self, seed: int) -> dict[str, str | int | float | bool | None]:
@@ -281,6 +286,8 @@ class RLM:
             sc.VERSIONS: as_json(versions()),
             sc.PROMPTS_VERSION: PROMPTS_VERSION,
             sc.RETRIES: as_json(asdict(self._retries)),
+            sc.STRATEGY: self.options.strategy,
+            sc.OPTIONS: as_json(self.options.to_json()),
             sc.DEMO: self.root.startswith("demo/") and self.sub.startswith("demo/"),
         }
 

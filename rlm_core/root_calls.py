@@ -30,7 +30,7 @@ class RootCalls:
         if self.state.playback is not None:
             played = self.state.playback.turn(self.path, iteration, forced)
         request = Request(
-            model=self.state.root_model,
+            model=self.state.models(self.depth)[0],
             messages=messages,
             role="root",
             max_tokens=self.state.limits.max_tokens_root,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
+from rlm_core.options import Options
 from rlm_core.playback import Playback
 from rlm_core.pricing import PriceTable
 from rlm_core.progress import Progress, Watcher
@@ -69,6 +70,7 @@ class RunState:
     notices: list[str] = field(default_factory=list)  # what whoever asked should know, in sentences
     playback: Playback | None = None  # of a run that is played again
     aliases: dict[str, str] = field(default_factory=dict)  # recorded model -> the one that takes its place
+    options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
         self.sources = SourceRanges(self.recorder)
@@ -78,6 +80,10 @@ class RunState:
         )
         self.progress.run_id = self.run_id
         self.progress.max_iterations = self.limits.max_iterations
+
+    def models(self, depth: int) -> tuple[str, str]:
+        """Root and sub model of a (child) run at a depth."""
+        return self.options.models_at(depth, self.root_model, self.sub_model)
 
     def locked(self, found: SandboxReport) -> None:
         """A worker has started; whoever asked is told once when generated code is not kept from the files."""

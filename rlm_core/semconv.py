@@ -108,6 +108,14 @@ BEST_PARTIAL: Final = "rlm.best_partial"  # payload prefix: what `answer` held w
 DEMO: Final = "rlm.demo"  # true when no language model was involved
 LEDGER: Final = "rlm.ledger"  # JSON: spent and limit by dimension at the end
 
+STRATEGY: Final = "rlm.strategy"  # a strategy of rlm_core.options; absent: rlm
+OPTIONS: Final = "rlm.options"  # JSON of rlm_core.options.Options, with the declared tools and their schemas
+RESUME_OF: Final = "rlm.resume.of"  # id of the dead run that this one continues
+SCHEMA_PROBLEM: Final = (
+    "rlm.schema.problem"  # why a reply (or the answer) did not fit its schema, in a sentence
+)
+COMPACTED: Final = "rlm.compacted"  # on a root call: it was asked to sum up the messages before it
+
 # -- run that plays another one again
 REPLAY_OF: Final = "rlm.replay.of"  # id of the run that was played again
 REPLAY_MODE: Final = "rlm.replay.mode"  # a mode of traces.trial.MODES
@@ -161,7 +169,16 @@ SOURCE_RANGES: Final = "rlm.source_ranges"
 #: What of the corpus stands in what the root was shown, in the same form: on a cell its output as shown, on a
 #: run the description of the corpus. It was read only if a root call of the run came after it.
 SHOWN_RANGES: Final = "rlm.shown_ranges"
-SERVED_FROM: Final = "rlm.served_from"  # model | record (an answer the run, or its record, had) | patch
+SERVED_FROM: Final = (
+    "rlm.served_from"  # model | record (an answer the run, or its record, had) | patch | cache
+)
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+TOOL_ARGUMENTS: Final = "rlm.tool.arguments"  # payload prefix: JSON as the model wrote it
+TOOL_RESULT: Final = "rlm.tool.result"  # payload prefix: what the model was told
+TOOL_ROUND: Final = "rlm.tool.round"  # on an attempt or tool span: from 0, how often tools had run before
+#: Images sent with a prompt, as JSON [{sha256, mime, bytes, width, height, source}, ...]: `sha256` names a
+#: payload that holds the image as a data URL, `source` is [document, page] or null for one that code made.
+IMAGES: Final = "rlm.images"
 BATCH_SIZE: Final = "rlm.batch.size"
 BATCH_FAILED: Final = "rlm.batch.failed"
 ATTEMPT: Final = "rlm.attempt.index"  # from 0

@@ -286,14 +286,15 @@ class SubCalls:
             scope.note_refusal()
         else:
             scope.note_turned_away()
+        _, sub = self.state.models(self.depth)
         facts = {
             **self._call_facts(scope, call, index),
             **self._asked(slot),
             **NOTHING_BILLED,
             sc.ROLE: "sub",
-            sc.REQUEST_MODEL: self.state.sub_model,
+            sc.REQUEST_MODEL: sub,
         }
-        span = self.state.recorder.start("sub_call", sc.chat(self.state.sub_model), parent, facts)
+        span = self.state.recorder.start("sub_call", sc.chat(sub), parent, facts)
         self.state.sub_calls += 1
         return self._failed(span, kind, message)
 
@@ -387,7 +388,7 @@ class SubCalls:
 
     def _model(self, asked: str | None) -> str:
         """The model of a call. Generated code may name only the models of this run."""
-        root, sub = self.state.root_model, self.state.sub_model
+        root, sub = self.state.models(self.depth)
         names = {"root": root, "sub": sub, **self.state.aliases}
         model = sub if asked is None else names.get(asked, asked)
         if model not in (root, sub):
