@@ -55,10 +55,17 @@ def _add_replay_of(con: DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE run ADD COLUMN replay_of VARCHAR").fetchall()
 
 
+def _add_ways(con: DuckDBPyConnection) -> None:
+    """What runs of a store without these columns were: begun anew, by the one strategy there was."""
+    con.execute("ALTER TABLE run ADD COLUMN resumed_from VARCHAR").fetchall()
+    con.execute("ALTER TABLE run ADD COLUMN strategy VARCHAR").fetchall()
+
+
 #: Number -> (name, step). Numbers start at 1 and have no gaps.
 MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     1: ("first schema", _create_tables),
     2: ("runs that play another one again", _add_replay_of),
+    3: ("runs that continue a dead one, and strategies", _add_ways),
 }
 
 

@@ -31,7 +31,8 @@ class RunSummary:
     unknown; `known_usd` is then the lower bound and `cost_status` "unknown" or "partial". `complete` says
     that the run closed its own record and nothing is missing in it; `problems` counts records that are
     missing, unreadable or unusable. `started` is ISO 8601 in UTC ("" when not recorded), `seconds` wall time
-    up to the last thing recorded. `replay_of` is the id of the run that this one plays again, if it does.
+    up to the last thing recorded. `replay_of` is the id of the run that this one plays again, if it does,
+    `resumed_from` that of the dead run that it continues. `strategy` is None where the record does not say.
     """
 
     run_id: str
@@ -61,6 +62,8 @@ class RunSummary:
     trace_id: str | None
     engine_version: str | None
     replay_of: str | None
+    resumed_from: str | None
+    strategy: str | None
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; money as decimal strings."""

@@ -73,8 +73,11 @@ class Chosen:
 
     @property
     def finished(self) -> tuple[RunSummary, ...]:
-        """Those that ended with an answer. What a replay costs says nothing of what a run does."""
-        return tuple(run for run in self.runs if run.status == "ok" and run.replay_of is None)
+        """Those that ended with an answer. What a replay costs, or the rest of a dead run, says nothing of what
+        a run does.
+        """
+        begun = (run for run in self.runs if run.replay_of is None and run.resumed_from is None)
+        return tuple(run for run in begun if run.status == "ok")
 
 
 def choose(runs: Iterable[RunSummary], scope: Scope) -> Chosen:

@@ -127,6 +127,8 @@ def summarise(
         trace_id=fold.header.trace_id,
         engine_version=fold.header.engine_version,
         replay_of=facts.text(sc.REPLAY_OF),
+        resumed_from=facts.text(sc.RESUME_OF),
+        strategy=facts.text(sc.STRATEGY),
     )
 
 

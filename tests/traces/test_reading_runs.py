@@ -66,6 +66,8 @@ def test_a_run_in_one_line(tmp_path: Path) -> None:
         "spans": 7,
         "trace_id": f"{0xABC:032x}",
         "replay_of": None,
+        "resumed_from": None,
+        "strategy": None,
     }
     json.dumps(found)
 
