@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import os
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ui.ask_options import limit_options, limits_from, model_options, options_from, way_options
 from ui.common import State, print_json, say, shared_options
-from ui.params import Dollars, ModelId, Number
-
-if TYPE_CHECKING:
-    from rlm_core.limits import Limits
-    from traces.home import Home
-
-_COUNT = click.IntRange(min=1)
+from ui.params import Number
 
 
 @click.command()
 @click.argument("question")
 @click.argument("sources", nargs=-1, required=True, metavar="PATH|CORPUS...")
-@click.option("--root", type=ModelId(), metavar="MODEL", help="Root model (a LiteLLM id, or demo/root).")
-@click.option("--sub", type=ModelId(), metavar="MODEL", help="Sub-model (a LiteLLM id, or demo/sub).")
-@click.option("--max-iterations", type=_COUNT, metavar="N", help="Root turns, at most [default: 30].")
-@click.option("--max-depth", type=click.IntRange(min=0), metavar="N", help="Depth of child runs; 0: none.")
-@click.option("--max-calls", type=_COUNT, metavar="N", help="Sub-calls, at most.")
-@click.option("--max-tokens", type=_COUNT, metavar="N", help="Tokens of all calls together, at most.")
-@click.option("--max-cost", type=Dollars(), metavar="USD", help="Dollars, at most.")
-@click.option("--max-seconds", type=Number(0, closed=False), metavar="S", help="Wall time, at most.")
-@click.option("--concurrency", type=_COUNT, metavar="N", help="Calls in flight, at most [default: 32].")
+@model_options
+@limit_options
+@way_options
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of the cells.")
 @click.option(
     "--sandbox",
@@ -54,11 +42,12 @@ def ask(state: State, /, question: str, sources: tuple[str, ...], **options: Any
         sources=sources,
         root=options["root"],
         sub=options["sub"],
-        limits=_limits(options, state.home),
+        limits=limits_from(options, state.home),
         seed=options["seed"],
         sandbox=options["sandbox"],
         fault_rate=options["fault_rate"],
         fault_seed=options["fault_seed"],
+        options=options_from(options),
     )
     outcome = run_order(order, state.home, os.environ)
     if state.as_json:
@@ -69,16 +58,3 @@ def ask(state: State, /, question: str, sources: tuple[str, ...], **options: Any
     if outcome.exit_code:
         say(f"rlmscope: {outcome.failure}")
     return outcome.exit_code
-
-
-def _limits(options: dict[str, Any], home: Home) -> Limits:
-    """The limits of the options, where there is none those of the settings, else the engine's."""
-    from dataclasses import replace
-
-    from ui.web.settings import load_settings
-
-    names = ("max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency")
-    given: dict[str, Any] = {name: options[name] for name in names if options[name] is not None}
-    cost: Decimal | None = options["max_cost"]
-    given |= {} if cost is None else {"max_cost_usd": cost}
-    return replace(load_settings(home).checked_limits(), **given)

@@ -70,6 +70,7 @@ class Outcome:
     problems: list[dict[str, str]] = field(default_factory=list)
     notices: tuple[str, ...] = ()
     estimate: Estimate | None = None  # made before the start
+    strategy: str = "rlm"
 
     @property
     def exit_code(self) -> int:
@@ -94,6 +95,9 @@ class Outcome:
             "answer": answer.text,
             "value": to_form(answer.value),
             **{name: getattr(answer, name) for name in _FACTS},
+            "strategy": self.strategy,
+            "cache_hits": getattr(answer, "cache_hits", 0),
+            "tool_calls": getattr(answer, "tool_calls", 0),
             "root_model": self.models.root,
             "sub_model": self.models.sub,
             "demo": self.models.demo,

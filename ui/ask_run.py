@@ -14,12 +14,13 @@ from ui.common import say
 from ui.control import StopWatch, cancel_file
 from ui.failure import LOGS, unexpected
 from ui.interrupts import Interrupts
-from ui.models_config import Models, check_money_limit, choose_models
+from ui.models_config import Models, check_money_limit, choose_models, with_depths
 from ui.progress import ProgressLine
 
 if TYPE_CHECKING:
     from rlm_core.corpus import Corpus
     from rlm_core.limits import Limits
+    from rlm_core.options import Options
     from rlm_core.pricing import PriceTable
     from rlm_core.progress import Progress, Watcher
     from rlm_core.rlm import RLM
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Order:
     """What was asked for, checked for form. `sandbox` None: that of the settings,
-    else the engine's default.
+    else the engine's default. `options` None: the plain way, rlm.
 
     `corpus_id` names a corpus exactly; without it `sources` are paths or one id. `run_id` None: a new one.
     """
@@ -47,6 +48,7 @@ class Order:
     fault_seed: int
     corpus_id: str | None = None
     run_id: str | None = None
+    options: Options | None = None
 
 
 def check_question(question: str) -> str:
@@ -67,6 +69,8 @@ def prepare(order: Order, home: Home, environ: Mapping[str, str]) -> tuple[Model
 
     settings, prices = load_settings(home), price_table(home)
     models = choose_models(order.root, order.sub, settings.over(environ))
+    if order.options is not None:
+        models = with_depths(models, order.options.models, order.limits)
     check_money_limit(models, order.limits, prices)
     if not models.demo:
         environment_with_keys(
@@ -115,6 +119,7 @@ def _outcome(order: Order, models: Models, rlm: RLM, home: Home) -> Outcome:
         problems=problems,
         notices=(*models.notices, *said),
         estimate=expected,
+        strategy=order.options.strategy if order.options is not None else "rlm",
     )
 
 
@@ -146,6 +151,7 @@ def _engine(order: Order, models: Models, home: Home, prices: PriceTable) -> RLM
         fault_seed=order.fault_seed,
         corpora=home.corpora,
         prices=prices,
+        options=order.options,
         **level,
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from rlm_core.limits import Limits
+    from rlm_core.options import DepthModels
     from rlm_core.pricing import PriceTable
 
 DEMO_WORDS: Final = "demo model, no language model involved"
@@ -15,12 +16,16 @@ DEMO_WORDS: Final = "demo model, no language model involved"
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The two models of a run; `notices` are sentences that must reach the person who asked."""
+    """The two models of a run; `notices` are sentences that must reach the person who asked.
+
+    `deeper` are models that only child runs have.
+    """
 
     root: str
     sub: str
     notices: tuple[str, ...]
     demo: bool  # no language model is involved at all
+    deeper: tuple[str, ...] = ()
 
 
 def choose_models(root: str | None, sub: str | None, environ: Mapping[str, str]) -> Models:
@@ -67,6 +72,28 @@ def _told(root: str, sub: str, *, unset: bool = False) -> Models:
     return Models(root, sub, notices, is_demo(root) and is_demo(sub))
 
 
+def with_depths(models: Models, depths: Mapping[int, DepthModels], limits: Limits) -> Models:
+    """The models of a run whose child runs have others.
+
+    Raises ConfigError for a depth that no run reaches.
+    """
+    from rlm_core.errors import ConfigError
+    from rlm_core.models import is_demo
+
+    if depths and max(depths) > limits.max_depth:
+        raise ConfigError(
+            f"--at names models for depth {max(depths)}, but no run gets there: --max-depth is "
+            f"{limits.max_depth}"
+        )
+    named = (model for one in depths.values() for model in (one.root, one.sub))
+    deeper = tuple(dict.fromkeys(model for model in named if model is not None))
+    asked = ", ".join(model for model in deeper if not is_demo(model))
+    if not (models.demo and asked):
+        return replace(models, deeper=deeper)
+    notice = f"the run has demo models (no language model) where --at names no other; it names {asked}"
+    return replace(models, notices=(notice,), demo=False, deeper=deeper)
+
+
 def check_money_limit(models: Models, limits: Limits, prices: PriceTable) -> None:
     """Raise ConfigError when a cost limit could not hold because a model has no known price.
 
@@ -75,7 +102,7 @@ def check_money_limit(models: Models, limits: Limits, prices: PriceTable) -> Non
     from rlm_core.errors import ConfigError
     from rlm_core.limits import unpriced
 
-    unknown = unpriced(limits, (models.root, models.sub), prices)
+    unknown = unpriced(limits, (models.root, models.sub, *models.deeper), prices)
     if unknown:
         names = " and ".join(unknown)
         raise ConfigError(
