@@ -55,7 +55,8 @@ class Environment:
     """A persistent REPL over one corpus, in a process of its own.
 
     `level` None: locked in as far as this machine can; a level: exactly so far. `minimum`: the least that is
-    accepted. What the worker found of its lock stands in `sandbox` once it has started.
+    accepted. What the worker found of its lock stands in `sandbox` once it has started. `without` are names
+    of the REPL that code does not find; a call from a worker that was started without any is a violation.
     """
 
     documents: Sequence[dict[str, Any]]
@@ -63,6 +64,7 @@ class Environment:
     seed: int
     level: Level | None = None
     minimum: Level = "none"
+    without: frozenset[str] = frozenset()
     sandbox: SandboxReport | None = None
     generation: int = -1
     known_names: frozenset[str] = frozenset()
@@ -243,6 +245,8 @@ class Environment:
             if frame["t"] == "budget":
                 self._spawn(self._reply(int(frame["id"]), [host.budget()]))
             elif frame["t"] == "open":
+                if self.without:
+                    raise frames.FrameError("a sub-call in a run without sub-calls")
                 call = OpenCall.read(frame)
                 if call.id in calls or len(calls) >= MAX_OPEN_CALLS:
                     raise frames.FrameError("a call id is used twice, or too many calls are open")
@@ -388,6 +392,7 @@ class Environment:
             "file_bytes": self.limits.scratch_bytes,
             "output_chars": self.limits.output_kept_chars,
             "documents": len(self.documents),
+            "without": sorted(self.without),
         }
 
 

@@ -84,9 +84,7 @@ class Orchestrator:
     async def _within_time(self, span: RunSpan, stack: contextlib.AsyncExitStack) -> Outcome:
         """The loop under the run's wall-clock limit; past a limit one extra root call may still answer."""
         seconds = self.state.limits.max_seconds if self.depth == 0 else None
-        environment = Environment(
-            self.corpus.worker_documents(), self.state.limits, self.state.seed, minimum=self.state.minimum
-        )
+        environment = self._environment()
         stack.push_async_callback(environment.close)
         host = SubCalls(self.state, self.corpus, self.path, self.depth, self._run_child)
         cells = CellRuns(self.state, environment, host, self.path, self.depth, len(self.corpus.documents))
@@ -114,9 +112,7 @@ class Orchestrator:
     async def _loop(self, span: RunSpan, cells: CellRuns, root: RootCalls) -> Outcome | None:
         """Turns until an answer; None when the turns are used up. Raises `LimitReached` and `ModelError`."""
         limits = self.state.limits
-        described = self.corpus.describe()
-        self.state.sources.search_shown(Prompt.of(self.corpus, [[described]]), span)
-        self._messages = list(opening(self.question, described, self._budget_line(0)))
+        self._messages = await self._opening(span)
         for number in range(limits.max_iterations):
             self._iterations = number + 1
             iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, self._place(number))
@@ -132,6 +128,18 @@ class Orchestrator:
             if self._budget_stops >= _BUDGET_STOPS:
                 raise LimitReached("calls", "sub-calls were refused again and again")
         return None
+
+    def _environment(self) -> Environment:
+        """The REPL of the run, not started yet."""
+        return Environment(
+            self.corpus.worker_documents(), self.state.limits, self.state.seed, minimum=self.state.minimum
+        )
+
+    async def _opening(self, span: RunSpan) -> list[Message]:
+        """The first messages; what of the corpus stands in them is put on the run's span."""
+        described = self.corpus.describe()
+        self.state.sources.search_shown(Prompt.of(self.corpus, [[described]]), span)
+        return list(opening(self.question, described, self._budget_line(0)))
 
     async def _turn(
         self, iteration: RunSpan, number: int, cells: CellRuns, root: RootCalls

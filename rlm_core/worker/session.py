@@ -66,6 +66,8 @@ class Session:
             "context_data": context,
             **api.build(channel, self._namespace, self._final),
         }
+        for name in start.get("without", ()):
+            del self._fixed[name]
         self._namespace.update(self._fixed)
         self._namespace["documents"] = sequence
         self._answer: dict[str, Any] = {"content": None, "ready": False}
