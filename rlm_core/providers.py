@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rlm_core.errors import ConfigError
 from rlm_core.pricing import DEMO_PREFIX
@@ -70,11 +70,21 @@ def _table() -> frozenset[str]:
     return _names(_MODELS)
 
 
+def model_table() -> dict[str, Any]:
+    """LiteLLM's table of models by id, read anew (some 20 ms); empty where it cannot be read."""
+    return _entries(_MODELS)
+
+
 def _names(path: Path) -> frozenset[str]:
+    return frozenset(_entries(path))
+
+
+def _entries(path: Path) -> dict[str, Any]:
     try:
-        return frozenset(json.loads(_read(path) or "{}"))
+        found = json.loads(_read(path) or "{}")
     except ValueError:
-        return frozenset()
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _read(path: Path) -> str:
