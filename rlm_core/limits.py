@@ -80,6 +80,17 @@ class Amount:
         self.usd_known = self.usd_known and other.usd_known
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a run that is continued had spent: calls, tokens, dollars (the known part) and wall seconds."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
+    usd_known: bool = True
+    seconds: float = 0.0
+
+
 def forced_answer(amount: Amount) -> Amount:
     """What a forced answer may need after a root call of this amount: its messages are a turn longer."""
     return Amount(amount.tokens * 5 // 4, amount.usd * 5 / 4)
@@ -113,6 +124,18 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self.started = self.clock()
+
+    def take_over(self, before: Before) -> None:
+        """Count what was spent before the run began as if it had been spent in it."""
+        self.calls += before.calls
+        self.spent.add(Amount(before.tokens, before.usd, before.usd_known))
+        self.started -= before.seconds
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Wall time that is left to the run, None where it is not limited."""
+        most = self.limits.max_seconds
+        return None if most is None else max(0.0, most - self.seconds)
 
     @property
     def seconds(self) -> float:
@@ -194,9 +217,7 @@ class Ledger:
             "calls": None if limits.max_calls is None else limits.max_calls - self.calls,
             "tokens": None if limits.max_tokens is None else max(0, limits.max_tokens - used),
             "usd": None if usd is None else decimal_text(max(Decimal(0), usd)),
-            "seconds": None
-            if limits.max_seconds is None
-            else round(max(0.0, limits.max_seconds - self.seconds), 3),
+            "seconds": None if limits.max_seconds is None else round(self.seconds_left or 0.0, 3),
         }
 
     def statement(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Orchestrator:
 
     async def _within_time(self, span: RunSpan, stack: contextlib.AsyncExitStack) -> Outcome:
         """The loop under the run's wall-clock limit; past a limit one extra root call may still answer."""
-        seconds = self.state.limits.max_seconds if self.depth == 0 else None
+        seconds = self.state.ledger.seconds_left if self.depth == 0 else None
         environment = self._environment()
         stack.push_async_callback(environment.close)
         host = SubCalls(self.state, self.corpus, self.path, self.depth, self._run_child)

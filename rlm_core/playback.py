@@ -8,7 +8,7 @@ served on its span and billed to nobody; where it answers None the engine does t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from rlm_core.errors import RLMScopeError
 from rlm_core.lm_handler import Completion, Request
@@ -61,8 +61,8 @@ class Playback(Protocol):
         """A model has answered a sub-call that was not served."""
         ...
 
-    def refused(self, why: str) -> NoReturn:
-        """The budget allows no call that a model would have to answer; raises `PlaybackStopped`."""
+    def refused(self, why: str) -> None:
+        """The budget allows no call that a model would have to answer."""
         ...
 
     def unsent(self) -> None:

@@ -29,7 +29,7 @@ from rlm_core.answer import Answer
 from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome
 from rlm_core.errors import ConfigError, InputError
-from rlm_core.limits import Ledger, Limits, unpriced
+from rlm_core.limits import Before, Ledger, Limits, unpriced
 from rlm_core.lm_handler import Completion, LMHandler, Request
 from rlm_core.options import Options
 from rlm_core.playback import Playback
@@ -147,13 +147,15 @@ class RLM:
         facts: Mapping[str, Attribute | None] | None = None,
         on_event: Watcher | None = None,
         cancelled: Callable[[], bool] | None = None,
+        before: Before | None = None,
     ) -> Answer:
         """Play a recorded run again, with the seed and limits it had. Blocks.
 
         `aliases` names models of the record and those that stand for them here; `facts` are more attributes
-        of the run span. `cancelled` is asked a few times a second and cancels the run. Raises as `ask`.
+        of the run span. `cancelled` is asked a few times a second and cancels the run. `before` is what was
+        spent already and counts against the limits. Raises as `ask`.
         """
-        again = _Again(playback, seed, limits, dict(aliases or {}), dict(facts or {}))
+        again = _Again(playback, seed, limits, dict(aliases or {}), dict(facts or {}), before or Before())
         run = self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event, again))
         try:
             while cancelled is not None and not run.done():
@@ -301,11 +303,13 @@ class _Again:
     limits: Limits
     aliases: dict[str, str]
     facts: dict[str, Attribute | None]
+    before: Before
 
     def set_up(self, state: RunState) -> None:
         """Give a run that has not begun its record."""
         state.playback, state.aliases = self.playback, self.aliases
         state.seed, state.limits, state.ledger = self.seed, self.limits, Ledger(self.limits)
+        state.ledger.take_over(self.before)
 
 
 def _result(run: Future[T]) -> T:

@@ -30,7 +30,7 @@ class Spans:
 
     `gaps` counts the runs that lack records (those of a demo model cost nothing whatever they lack);
     `corpora` is a table expression of `run_id` and `corpus_id`, of these runs and maybe of others. Calls of
-    replays that no model was asked for are not among the spans; `served` counts them.
+    replays and resumed runs that no model was asked for are not among the spans; `served` counts them.
     """
 
     con: DuckDBPyConnection
@@ -86,11 +86,12 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
 
 
 def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> str:
-    """SQL that holds for the calls of stored replays that no model was asked for; "" when there is no replay.
+    """SQL that holds for the calls of stored replays and resumed runs that no model was asked for; "" when
+    there is none of either.
 
     Such a call was served from a record or by a patch, or refused: it has no attempt, and nothing is billed.
     """
-    replays = f"SELECT run_id FROM run WHERE {where} AND replay_of IS NOT NULL"
+    replays = f"SELECT run_id FROM run WHERE {where} AND (replay_of IS NOT NULL OR resumed_from IS NOT NULL)"
     temporary(con, stack, _REPLAYS, replays, values)
     if not rows_of(con, f"FROM {_REPLAYS} LIMIT 1"):
         return ""
@@ -105,8 +106,8 @@ def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, val
 
 
 def _asked(view: RunView) -> Sequence[SpanRow]:
-    """The spans of a run, without the calls of a replay that no model was asked for."""
-    if view.summary.replay_of is None:
+    """The spans of a run, without the calls of a replay or resumed run that no model was asked for."""
+    if view.summary.replay_of is None and view.summary.resumed_from is None:
         return view.spans
     attempted = {span.parent_id for span in view.spans if span.kind == "attempt"}
     return [span for span in view.spans if span.span_id in attempted or not _is_served(span)]

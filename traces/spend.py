@@ -73,7 +73,7 @@ class Chosen:
 
     @property
     def finished(self) -> tuple[RunSummary, ...]:
-        """Those that ended with an answer. What a replay costs, or the rest of a dead run, says nothing of what
+        """Those that ended with an answer. What a replay or the rest of a dead run costs says nothing of what
         a run does.
         """
         begun = (run for run in self.runs if run.replay_of is None and run.resumed_from is None)
