@@ -73,6 +73,11 @@ class Outcome:
     strategy: str = "rlm"
 
     @property
+    def run_id(self) -> str:
+        """The run that it came out of."""
+        return self.answer.run_id
+
+    @property
     def exit_code(self) -> int:
         """0 when there is an answer and nothing cut the run short, else 1."""
         return int(self.answer.text is None or self.answer.stop_reason in CUT_SHORT)
@@ -142,10 +147,14 @@ class Outcome:
     def _facts(self) -> str:
         answer = self.answer
         failed = f" ({answer.failed_sub_calls:,} failed)" if answer.failed_sub_calls else ""
+        hits, tools = getattr(answer, "cache_hits", 0), getattr(answer, "tool_calls", 0)
         parts = (
             f"run {answer.run_id}",
+            *([] if self.strategy == "rlm" else [f"strategy {self.strategy}"]),
             counted(answer.iterations, "iteration"),
             counted(answer.sub_calls, "sub-call") + failed,
+            *([f"{hits:,} answered from the cache"] if hits else []),
+            *([counted(tools, "tool call")] if tools else []),
             f"tokens {tokens(answer.tokens)}",
             f"cost {spent(answer.cost_usd, answer.cost_status, answer.known_usd)}",
             duration(answer.seconds),

@@ -85,14 +85,38 @@ def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
     While it goes on, the provider keys of the home are in the environment of this process, unless no language
     model is involved.
     """
+    (outcome,) = run_repeats(order, 1, home, environ)
+    return outcome
+
+
+def run_repeats(order: Order, times: int, home: Home, environ: Mapping[str, str]) -> list[Outcome]:
+    """`run_order`, `times` in turn, over a corpus that is read once; each is a run with limits of its own.
+
+    A run that is cancelled is the last. Raises InputError for what cannot work.
+    """
     from ui.web.settings_keys import keys_lent
 
     models, rlm = prepare(order, home, environ)
     with nullcontext() if models.demo else keys_lent(home):
-        return _outcome(order, models, rlm, home)
+        ground = _ground(order, models, home)
+        outcomes = [_outcome(order, models, rlm, home, ground)]
+        while len(outcomes) < times and outcomes[-1].answer.stop_reason != "cancelled":
+            say(f"run {len(outcomes) + 1} of {times}")
+            _, rlm = prepare(order, home, environ)
+            outcomes.append(_outcome(order, models, rlm, home, ground))
+    return outcomes
 
 
-def _outcome(order: Order, models: Models, rlm: RLM, home: Home) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What all repeats of an order stand on, said once."""
+
+    corpus: Corpus
+    problems: list[dict[str, str]]
+    estimate: Estimate | None
+
+
+def _ground(order: Order, models: Models, home: Home) -> _Ground:
     from ui.sources import corpus_problems
 
     for notice in models.notices:
@@ -101,8 +125,11 @@ def _outcome(order: Order, models: Models, rlm: RLM, home: Home) -> Outcome:
     problems = corpus_problems(corpus)
     for problem in problems:
         say(f"{problem['path']}: {problem['message']}")
-    expected = _estimate(home, models, corpus)
-    recording, answer, cancelled = _recorded(order, rlm, home, corpus, models)
+    return _Ground(corpus, problems, _estimate(home, models, corpus))
+
+
+def _outcome(order: Order, models: Models, rlm: RLM, home: Home, ground: _Ground) -> Outcome:
+    recording, answer, cancelled = _recorded(order, rlm, home, ground.corpus, models)
     said = list(answer.notices)
     said.extend(filter(None, (recording.unwritable, recording.loss)))
     if not cancelled:  # a wish to stop must not wait for a lock; the next reading command ingests
@@ -112,14 +139,14 @@ def _outcome(order: Order, models: Models, rlm: RLM, home: Home) -> Outcome:
     return Outcome(
         question=order.question,
         models=models,
-        corpus_id=corpus.corpus_id,
+        corpus_id=ground.corpus.corpus_id,
         answer=answer,
         spool=recording.spool_path,
         record_problems=recording.problems,
-        problems=problems,
+        problems=ground.problems,
         notices=(*models.notices, *said),
-        estimate=expected,
-        strategy=order.options.strategy if order.options is not None else "rlm",
+        estimate=ground.estimate,
+        strategy="rlm" if order.options is None else order.options.strategy,
     )
 
 
