@@ -124,7 +124,7 @@ class DiagnosisLog:
         self._write("trial", {**trial.to_json(), "patches": numbers})
 
     def end(self, diagnosis: Diagnosis | None = None) -> None:
-        """Keep the result, in which the trials stand already; None for a task "replay". Raises RecordError.
+        """Keep the result, in which the trials stand already; None for other tasks. Raises RecordError.
 
         A diagnosis that was stopped ends as cancelled, with what was found so far.
         """
@@ -160,9 +160,10 @@ def open_diagnosis(
     budget: Budget | None = None,
     mode: Mode = "strict",
     diagnosis_id: str | None = None,
+    about: str | None = None,
 ) -> DiagnosisLog:
-    """Begin the log of a diagnosis (or of a replay that a person started) of a run, with a new id unless one
-    is given. Raises InputError for a bad id, RecordError when it cannot be written."""
+    """Begin the log of a diagnosis (or of a replay that a person started, or a proof of the edges of a lineage,
+    for the diagnosis `about`) of a run, with a new id unless one is given. Raises InputError for a bad id, RecordError when it cannot be written."""
     allowed = budget or Budget()
     start = {
         "run_id": run_id,
@@ -172,6 +173,7 @@ def open_diagnosis(
         "target": None if target is None else [target.text, target.how, target.origin],
         "budget": [allowed.replays, allowed.live_calls, money_json(allowed.usd)],
         "mode": mode,
+        "about": about,
     }
     return DiagnosisLog(home, diagnosis_id or new_diagnosis_id(), start)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from traces.trial import Budget, Mode, Target
 
 Status = Literal["running", "done", "cancelled", "failed", "lost"]
-Task = Literal["diagnose", "replay"]
+Task = Literal["diagnose", "replay", "prove"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class State:
     """What a log says by now.
 
     `status` lost: the process is gone without an end. `trials` are as `Trial.to_json`, in order; `diagnosis`
-    as `Diagnosis.to_json`, None as long as there is none (and of a task "replay", whose trial is all there
-    is). `reason` says why it failed or was cancelled; `stage` what is being done, in words. `replayability`
+    as `Diagnosis.to_json`, None as long as there is none (and of a task "replay" or "prove", whose trials are
+    all there is). `about` is the diagnosis whose edges a task "prove" is to prove. `reason` says why it failed or was cancelled; `stage` what is being done, in words. `replayability`
     is as `Replayability.to_json`, None before it is known. Times are ISO 8601 in UTC and seconds.
     """
 
@@ -40,6 +40,7 @@ class State:
     diagnosis: dict[str, Any] | None = None
     reason: str | None = None
     replayability: dict[str, Any] | None = None
+    about: str | None = None
 
 
 def folded(diagnosis_id: str, raw: Iterable[bytes], alive: bool) -> State | None:
@@ -69,6 +70,7 @@ def folded(diagnosis_id: str, raw: Iterable[bytes], alive: bool) -> State | None
             {**result, "trials": lines.trials} if isinstance(result, dict) else None,
             end.get("reason"),
             lines.check or (result.get("replayability") if isinstance(result, dict) else None),
+            start.get("about"),
         )
     except (LookupError, TypeError, ValueError, ArithmeticError):
         return None

@@ -10,7 +10,7 @@ marking strings does not survive formatting, joining or parsing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
@@ -77,31 +77,52 @@ class Lineage:
 
     def path(self, span_id: str) -> tuple[Edge, ...]:
         """The shortest way from a span to the answer, by proven edges where they lead there; () for none."""
-        return self._way(span_id, proven=True) or self._way(span_id, proven=False)
+        return self.paths([span_id])[span_id]
 
-    def _way(self, span_id: str, *, proven: bool) -> tuple[Edge, ...]:
-        after: dict[str, list[Edge]] = defaultdict(list)
+    def paths(self, span_ids: Iterable[str]) -> dict[str, tuple[Edge, ...]]:
+        """`path` of each of these spans, by span; all of them for the price of one."""
+        proven, known = self._next_steps(proven=True), self._next_steps(proven=False)
+        return {one: _followed(proven, one) or _followed(known, one) for one in span_ids}
+
+    def way(self, span_id: str) -> tuple[tuple[Edge, bool], ...]:
+        """The way of the candidates from a span to the answer, which names the cells between; each step with
+        whether it is proven that its target depends on the span. () where nothing leads to the answer.
+        """
+        proven = {edge.target: edge for edge in self.edges if edge.proven and edge.source == span_id}
+        steps = Lineage(tuple(edge for edge in self.edges if not edge.proven), self.whole).path(span_id)
+        if not steps and ANSWER in proven:
+            return ((proven[ANSWER], True),)
+        return tuple((edge, edge.target in proven) for edge in steps)
+
+    def _next_steps(self, *, proven: bool) -> dict[str, Edge]:
+        """The first edge of the shortest way from each span that has one (breadth first, from the answer)."""
+        before: dict[str, list[Edge]] = defaultdict(list)
         for edge in self.edges:
             if edge.proven or not proven:
-                after[edge.source].append(edge)
-        came: dict[str, Edge] = {}
-        todo, seen = deque([span_id]), {span_id}
-        while todo and ANSWER not in came:
-            for edge in sorted(after[todo.popleft()], key=lambda one: not one.proven):
-                if edge.target not in seen:
-                    seen.add(edge.target)
-                    came[edge.target] = edge
-                    todo.append(edge.target)
-        steps: list[Edge] = []
-        place = ANSWER
-        while place in came and place != span_id:
-            steps.append(came[place])
-            place = came[place].source
-        return tuple(reversed(steps))
+                before[edge.target].append(edge)
+        steps: dict[str, Edge] = {}
+        todo = deque([ANSWER])
+        while todo:
+            for edge in sorted(before[todo.popleft()], key=lambda one: not one.proven):
+                if edge.source not in steps:
+                    steps[edge.source] = edge
+                    todo.append(edge.source)
+        return steps
 
     def to_json(self) -> dict[str, Any]:
         """`edges` and `whole`."""
         return {"edges": [edge.to_json() for edge in self.edges], "whole": self.whole}
+
+
+def _followed(steps: Mapping[str, Edge], span_id: str) -> tuple[Edge, ...]:
+    path: list[Edge] = []
+    place = span_id
+    while place != ANSWER:
+        if place not in steps:
+            return ()
+        path.append(steps[place])
+        place = steps[place].target
+    return tuple(path)
 
 
 class Trials(Protocol):
@@ -123,9 +144,17 @@ def lineage(view: RunView) -> Lineage:
     return Lineage(tuple(edges), whole)
 
 
-def perturbed(replayer: Trials, view: RunView, span_ids: Iterable[str]) -> tuple[Edge, ...]:
+def perturbed(
+    replayer: Trials,
+    view: RunView,
+    span_ids: Iterable[str],
+    *,
+    tell: Callable[[Trial], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[Edge, ...]:
     """Proven edges: each of these replies is changed by itself, in a way that keeps its form, and every other
-    prompt gets its old reply; what came out differently then depends on it. One trial for each span.
+    prompt gets its old reply; what came out differently then depends on it. One trial for each span, of which
+    `tell` is told; no further one is begun once `cancelled` says so.
 
     Spans whose reply the record does not hold have no edges. Raises what a trial raises, such as a budget
     that is used up.
@@ -134,13 +163,24 @@ def perturbed(replayer: Trials, view: RunView, span_ids: Iterable[str]) -> tuple
     texts, others = _replies_of(view, wanted), _sibling_texts(view, wanted)
     found: list[Edge] = []
     for span in wanted:
+        if cancelled():
+            break
         if (text := texts.get(span.span_id)) is not None:
             changed = perturbed_text(text, others[siblings_of(span)])
             trial = replayer.trial([Patch(span.span_id, changed)], mode="frozen")
-            moved = trial.outcome in ("fixed", "moved")
-            targets = (*trial.influenced, *([ANSWER] if moved else []))
-            found += [Edge(span.span_id, target, "changed", True) for target in targets]
+            tell(trial)
+            found += edges_of(span.span_id, trial.influenced, trial.outcome, trial.stopped)
     return tuple(found)
+
+
+def edges_of(source: str, influenced: Iterable[str], outcome: object, stopped: object) -> list[Edge]:
+    """What a trial proves in which this span alone was replaced. One that was `stopped` proves nothing: what
+    it did not come to did not come out differently.
+    """
+    if stopped is not None:
+        return []
+    targets = [*influenced, *([ANSWER] if outcome in ("fixed", "moved") else [])]
+    return [Edge(source, target, "changed", True) for target in targets]
 
 
 def _over_cells(view: RunView, behind: Evidence) -> Iterator[Edge]:

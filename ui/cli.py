@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "diagnose": ("ui.diagnose_command", "Find the sub-calls or cells that broke an answer."),
     "mark": ("ui.mark_command", "Say whether a run or span is right; tag runs."),
     "replay": ("ui.replay_command", "Play a recorded run again, as it was or patched."),
+    "lineage": ("ui.lineage_command", "Say how replies came into the answer, and prove it."),
     "diff": ("ui.diff_command", "Compare two runs: which sub-calls were answered differently."),
     "check": ("ui.check_command", "Check a set of runs whose answers are known."),
     "cost": ("ui.cost_command", "Say what runs cost, and on what."),
