@@ -82,7 +82,7 @@ PREVIEW: Final = "rlm.preview"  # one line of text for trees and lists
 QUESTION: Final = "rlm.question"  # payload prefix
 ANSWER: Final = "rlm.answer"  # payload prefix: the answer's text
 ANSWER_VALUE: Final = "rlm.answer.value"  # payload prefix: the answer in the JSON form of rlm_core.values
-ANSWER_VIA: Final = "rlm.answer.via"  # answer | FINAL | FINAL_VAR | SUBMIT | forced
+ANSWER_VIA: Final = "rlm.answer.via"  # answer | FINAL | FINAL_VAR | SUBMIT | forced | reply (of the root)
 ANSWER_EXPRESSION: Final = "rlm.answer.expression"
 ANSWER_CELL: Final = "rlm.answer.cell"  # the cell that set the answer; absent when it was forced
 ANSWER_CONFIDENCE: Final = "rlm.answer.confidence"
@@ -115,6 +115,11 @@ SCHEMA_PROBLEM: Final = (
     "rlm.schema.problem"  # why a reply (or the answer) did not fit its schema, in a sentence
 )
 COMPACTED: Final = "rlm.compacted"  # on a root call: it was asked to sum up the messages before it
+COMPACTED_TURNS: Final = "rlm.compacted.turns"  # beside it: how many turns its reply took the place of
+
+FITS: Final = "rlm.fits"  # on a run that shows its root the whole corpus at once: whether that was possible
+FITS_TOKENS: Final = "rlm.fits.tokens"  # what that takes, by estimate
+FITS_WINDOW: Final = "rlm.fits.window"  # what the root model takes, where that is known
 
 # -- run that plays another one again
 REPLAY_OF: Final = "rlm.replay.of"  # id of the run that was played again
@@ -167,7 +172,8 @@ RESPONSE_NORM_HASH: Final = "rlm.hash.response_normalised"
 #: On the span of a child run: its question and the documents it was given, in the corpus of the run above.
 SOURCE_RANGES: Final = "rlm.source_ranges"
 #: What of the corpus stands in what the root was shown, in the same form: on a cell its output as shown, on a
-#: run the description of the corpus. It was read only if a root call of the run came after it.
+#: run the description of the corpus. It was read only if a root call of the run came after it. On an
+#: iteration: what its own root call was given to read, by a strategy that shows the corpus to the root.
 SHOWN_RANGES: Final = "rlm.shown_ranges"
 SERVED_FROM: Final = (
     "rlm.served_from"  # model | record (an answer the run, or its record, had) | patch | cache

@@ -44,9 +44,7 @@ def best(given: Given, query: str, k: int) -> list[Passage]:
 
     Raises `ValueError` for a query without a word and for k < 1.
     """
-    words = list(dict.fromkeys(_words.findall(fold(query))))
-    if not words or k < 1:
-        raise ValueError("top needs a query with at least one word, and k of at least 1")
+    words = _words_of(query, k)
     many = given.chars if isinstance(given, Documents) else len(given)
     if many > INDEXED:
         index = _Index(_candidates(given, words))
@@ -54,13 +52,30 @@ def best(given: Given, query: str, k: int) -> list[Passage]:
         index = _kept[key]
     else:
         _kept.clear()  # before the next one is made: there is room for one
-        index = _kept[key] = _Index(
-            piece for text in _texts(given) for block in _blocks(text) for piece in block.chunks(PASSAGE)
-        )
+        index = _kept[key] = _Index(_pieces(given))
     found = index.best(words, k)
     for passage in found:
         note(passage.document, passage.start, passage.start + len(passage))
     return found
+
+
+def ranked(given: Given, query: str, k: int) -> list[Passage]:
+    """The same for one query of the engine's own: nothing is kept, and nothing noted as given to code."""
+    words = _words_of(query, k)
+    many = given.chars if isinstance(given, Documents) else len(given)
+    return _Index(_candidates(given, words) if many > INDEXED else _pieces(given)).best(words, k)
+
+
+def _words_of(query: str, k: int) -> list[str]:
+    words = list(dict.fromkeys(_words.findall(fold(query))))
+    if not words or k < 1:
+        raise ValueError("top needs a query with at least one word, and k of at least 1")
+    return words
+
+
+def _pieces(given: Given) -> Iterator[Text]:
+    """All passages, in the order of the text."""
+    return (piece for text in _texts(given) for block in _blocks(text) for piece in block.chunks(PASSAGE))
 
 
 def fold(text: str) -> str:
