@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "check": ("ui.check_command", "Check a set of runs whose answers are known."),
     "cost": ("ui.cost_command", "Say what runs cost, and on what."),
     "prices": ("ui.prices_command", "List what models cost, and set prices of your own."),
+    "export": ("ui.export_command", "Write right runs as training data."),
     "ingest": ("ui.read_commands", "Take closed runs into the store."),
     "delete": ("ui.upkeep_commands", "Delete runs for good."),
     "prune": ("ui.upkeep_commands", "Remove old runs and what nothing needs any more."),

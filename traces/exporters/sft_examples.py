@@ -1,0 +1,253 @@
+"""The examples that one run holds: conversations that end with what a model should have said.
+
+Records are untrusted: what does not fit is counted as left out, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.cells import extract
+from rlm_core.lm_handler import estimate_tokens
+from traces.detail import added_messages, decoded
+from traces.exporters.secrets import redacted
+from traces.exporters.sft_runs import Choice, ExampleKind
+from traces.opinions import Opinions
+from traces.replies import declines
+from traces.rows import SpanRow
+from traces.view import RunView
+
+_KEPT_FROM: Final = (None, "model", "record")  # where a reply came from that a model once gave by itself
+_ROLES: Final = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message. `learn` is false for what the model said before: context, not to be learned again."""
+
+    role: str
+    content: str
+    learn: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """In OpenAI's format for fine-tuning: `weight` 0 keeps what the model said from being trained."""
+        plain = {"role": self.role, "content": self.content}
+        return plain if self.learn or self.role != "assistant" else {**plain, "weight": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One example; the last message is the model's. `tokens` are those of all messages, as the provider
+    reported them or (`estimated`) one for four characters. `redacted` counts keys that were taken out.
+    """
+
+    kind: ExampleKind
+    messages: tuple[ChatMessage, ...]
+    run_id: str
+    span_id: str
+    model: str
+    depth: int
+    tokens: int
+    estimated: bool
+    redacted: int = 0
+
+    def line(self) -> str:
+        """The example as one line of JSON."""
+        facts = {
+            "kind": self.kind,
+            "run_id": self.run_id,
+            "span_id": self.span_id,
+            "model": self.model,
+            "depth": self.depth,
+            "tokens": self.tokens,
+            "tokens_estimated": self.estimated,
+        }
+        document = {"messages": [one.to_json() for one in self.messages], "metadata": facts}
+        return json.dumps(document, ensure_ascii=False)
+
+
+@dataclass
+class RunExamples:
+    """The examples of one run, and `left_out`: how many calls are in none, by reason."""
+
+    view: RunView
+    said: Opinions
+    choice: Choice
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def __iter__(self) -> Iterator[Example]:
+        """In the order of the record: run by run path, its root before its sub-calls."""
+        asks_root = any(kind in self.choice.kinds for kind in ("turns", "trajectories"))
+        for path in self._paths() if asks_root else ():
+            yield from self._of_root(path)
+        if "sub-calls" in self.choice.kinds:
+            for span in self.view.spans:
+                if span.kind == "sub_call":
+                    yield from self._of_sub_call(span)
+
+    def _paths(self) -> Iterator[str]:
+        """The run paths whose (child) run answered by itself."""
+        for span in self.view.spans:
+            path = span.attributes.get(sc.RUN_PATH)
+            if span.kind != "run" or not isinstance(path, str):
+                continue
+            if span.status != "ok" or span.attributes.get(sc.FORCED) or span.attributes.get(sc.ANSWER_MARK):
+                self.left_out["the child run gave no answer of its own"] += 1
+            else:
+                yield path
+
+    def _of_root(self, path: str) -> Iterator[Example]:
+        turns = [turn for turn in self._turns(path) if not turn.compaction]
+        if "turns" in self.choice.kinds:
+            for turn in turns:
+                if self._counted(turn.problem):
+                    before = [ChatMessage(m.role, m.content, learn=False) for m in turn.before]
+                    yield self._example("turns", turn.span, (*before, turn.said))
+        if "trajectories" in self.choice.kinds:
+            for stretch in _stretches(turns):
+                if self._counted(next((turn.problem for turn in stretch if turn.problem), None)):
+                    given, last = len(stretch[0].before), stretch[-1]
+                    before = [
+                        ChatMessage(m.role, m.content, learn=number >= given)
+                        for number, m in enumerate(last.before)
+                    ]
+                    yield self._example("trajectories", last.span, (*before, last.said))
+
+    def _counted(self, problem: str | None) -> bool:
+        """Whether there is no problem; one is counted."""
+        if problem is not None:
+            self.left_out[problem] += 1
+        return problem is None
+
+    def _turns(self, path: str) -> Iterator[_Turn]:
+        """The root calls of a run path with all they were sent."""
+        history: list[dict[str, Any]] = []
+        broken, code = self._broken_iterations(path), any(self._on(path, "cell"))
+        for span in self._on(path, "root_call"):
+            prior, added = span.attributes.get(sc.MESSAGES_PRIOR, 0), added_messages(span)
+            whole = type(prior) is int and 0 <= prior <= len(history) and added is not None
+            history = history[: prior if whole else 0] + (added or [])
+            texts = self.view.payloads({message["sha256"] for message in history})
+            whole = whole and all(
+                message["sha256"] in texts and message["role"] in _ROLES for message in history
+            )
+            before = [ChatMessage(one["role"], texts.get(one["sha256"], "")) for one in history]
+            reply = self._text(span, sc.RESPONSE)
+            found = extract(reply or "")
+            problem = None if whole else "the record lacks messages"
+            problem = problem or self._unfit(span, reply) or broken.get(span.iteration)
+            if problem is None and code and not found.cells:
+                problem = "the turn had no cell"
+            said = ChatMessage("assistant", found.kept if found.kept is not None else reply or "")
+            yield _Turn(span, tuple(before), said, problem, bool(span.attributes.get(sc.COMPACTED)))
+
+    def _broken_iterations(self, path: str) -> dict[int | None, str]:
+        """What went wrong below a turn, by iteration."""
+        found: dict[int | None, str] = {}
+        for span in self._on(path, "cell", "iteration"):
+            if span.attributes.get(sc.SCHEMA_PROBLEM):
+                found[span.iteration] = "the answer did not fit its schema"
+            elif span.kind == "cell" and (span.status != "ok" or span.attributes.get(sc.EXCEPTION_TYPE)):
+                found[span.iteration] = "a cell of the turn failed"
+        return found
+
+    def _on(self, path: str, *kinds: str) -> Iterator[SpanRow]:
+        """The spans of some kinds on a run path, in order."""
+        return (
+            span
+            for span in self.view.spans
+            if span.kind in kinds and span.attributes.get(sc.RUN_PATH) == path
+        )
+
+    def _of_sub_call(self, span: SpanRow) -> Iterator[Example]:
+        prompt, reply = self._text(span, sc.PROMPT), self._text(span, sc.RESPONSE)
+        problem = "the record lacks messages" if not prompt else self._unfit(span, reply)
+        if problem is None and span.span_id in self._with_tools:
+            problem = "tools were called"
+        if problem is None and span.attributes.get(sc.IMAGES):
+            problem = "images were sent"
+        if self._counted(problem):
+            said = (ChatMessage("user", prompt or ""), ChatMessage("assistant", reply or ""))
+            yield self._example("sub-calls", span, said)
+
+    @cached_property
+    def _with_tools(self) -> frozenset[str | None]:
+        return frozenset(span.parent_id for span in self.view.spans if span.kind == "tool")
+
+    def _unfit(self, span: SpanRow, reply: str | None) -> str | None:
+        """Why nothing is to be learned from a call, as a clause."""
+        opinion = self.said.of(self.view.run_id, span.span_id)
+        finish = decoded(span.attributes.get(sc.FINISH_REASONS))
+        if opinion is not None and opinion.verdict == "wrong":
+            return "a person called it wrong"
+        if span.attributes.get(sc.SERVED_FROM) not in _KEPT_FROM:
+            return "no model was asked"
+        if span.status != "ok":
+            return "the call failed"
+        if not (reply or "").strip():
+            return "the reply is empty"
+        if finish == "length" or (isinstance(finish, list) and "length" in finish):
+            return "the reply was cut off"
+        return "the reply declines" if span.kind == "sub_call" and declines(reply or "") else None
+
+    def _text(self, span: SpanRow, prefix: str) -> str | None:
+        sha256 = span.attributes.get(prefix + ".sha256")
+        return self.view.payload(sha256) if isinstance(sha256, str) else None
+
+    def _example(self, kind: ExampleKind, span: SpanRow, messages: Sequence[ChatMessage]) -> Example:
+        clean = [redacted(message.content) for message in messages]
+        same = messages[-1].content == self._text(span, sc.RESPONSE)
+        reported = _reported(span) if same and not any(count for _, count in clean) else None
+        guess = sum(estimate_tokens(text) for text, _ in clean)
+        return Example(
+            kind=kind,
+            messages=tuple(
+                ChatMessage(message.role, text, message.learn)
+                for message, (text, _) in zip(messages, clean, strict=True)
+            ),
+            run_id=self.view.run_id,
+            span_id=span.span_id,
+            model=span.model or "",
+            depth=span.depth,
+            tokens=guess if reported is None else reported,
+            estimated=reported is None,
+            redacted=sum(count for _, count in clean),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A root call: what it was sent, what it said (up to its last cell), what speaks against learning it."""
+
+    span: SpanRow
+    before: tuple[ChatMessage, ...]
+    said: ChatMessage
+    problem: str | None
+    compaction: bool
+
+
+def _stretches(turns: Sequence[_Turn]) -> list[list[_Turn]]:
+    """Turns whose conversation only grows; where older turns were summed up, a new stretch begins."""
+    found: list[list[_Turn]] = []
+    for turn in turns:
+        grown = found and turn.before[: len(found[-1][-1].before)] == found[-1][-1].before
+        if grown:
+            found[-1].append(turn)
+        else:
+            found.append([turn])
+    return found
+
+
+def _reported(span: SpanRow) -> int | None:
+    """Tokens of messages and reply as the provider counted them; None where it did not."""
+    if span.tokens is None or span.attributes.get(sc.USAGE_ESTIMATED):
+        return None
+    reasoning = span.attributes.get(sc.USAGE_REASONING) or 0
+    total = span.tokens["total"] - (reasoning if type(reasoning) is int else 0)
+    return total if total > 0 else None
