@@ -21,6 +21,9 @@ from rlm_core.errors import CorpusError
 from rlm_core.texts.positions import CONTINUATION, STEP, count_starts
 
 TEXTS: Final = "texts"  # the folder, inside a corpus, of texts that are not referenced in place
+PICTURES: Final = "pictures"  # the folder of images, and of files whose pages can be shown
+PICTURE_TYPES: Final = {"image/png": ".png", "image/jpeg": ".jpg"}  # what pictures are kept and sent as
+ORIGINAL_SUFFIX: Final = ".pdf"
 
 
 @dataclass(frozen=True, slots=True)

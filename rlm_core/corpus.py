@@ -212,7 +212,7 @@ class Corpus:
         """What `rlm_core.texts.build_context` needs, as JSON values.
 
         Only where they apply: `checkpoints` (path, number of the first entry, count), `table`, and for tables
-        `sections` (kind, label, start, end, columns).
+        `sections` (kind, label, start, end, columns); `image` (true), `pages` (start and end of each).
         """
         return [self._worker_document(document) for document in self.documents]
 
@@ -226,6 +226,10 @@ class Corpus:
         if d.table:
             facts["table"] = d.table
             facts["sections"] = [[s.kind, s.label, s.start, s.end, s.columns] for s in d.sections]
+        if d.is_image:
+            facts["image"] = True
+        if d.original is not None:
+            facts["pages"] = [place for s in d.sections for place in (s.start, s.end)]
         return facts
 
     @contextmanager

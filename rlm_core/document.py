@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from typing import Any, Final
 
 SECTION_KINDS: Final = frozenset({"page", "slide", "sheet", "part"})
 COLUMN_TYPES: Final = frozenset({"text", "integer", "number", "boolean", "datetime", "date"})
+_LEFT_OUT: Final = ("sections", "table", "picture", "original")  # where they are empty
 TABLES: Final = frozenset({"", "csv", "tsv", "json", "jsonl", "sheets"})
 
 
@@ -30,12 +31,39 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """What an image file shows, written anew by its reader: `sha256` is of the file of so many `bytes` that
+    stands among the pictures of the corpus, `width` and `height` are in pixels.
+    """
+
+    sha256: str
+    mime: str
+    bytes: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The file that a document was read from, where its pages can still be shown: `path` is the user's own
+    file (`in_place`, of this `mtime_ns`), else a copy among the pictures of the corpus.
+    """
+
+    sha256: str
+    bytes: int
+    path: str
+    in_place: bool
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """One document. `chars`, `bytes` and `sha256` are of the canonical UTF-8 text, which stands in `path`.
 
     `in_place`: the text is the user's own file, of which `mtime_ns` is known; else it is ours, and 0.
     `problems` are remarks on how it was read, such as a guessed encoding. `sections` are in order and do not
     overlap. `table` says how the text reads as a table: csv, tsv, json, jsonl, sheets, or "" for not at all.
+    An image file has no text but a `picture`; a document whose pages can be shown has an `original`.
     """
 
     number: int
@@ -52,6 +80,18 @@ class Document:
     problems: tuple[str, ...]
     sections: tuple[Section, ...] = ()
     table: str = ""
+    picture: Picture | None = None
+    original: Original | None = None
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image file: there is no text in it, so it can only be shown."""
+        return self.picture is not None
+
+    @property
+    def pages_shown(self) -> int:
+        """How many pages of it can be shown as pictures."""
+        return len(self.sections) if self.original is not None else 0
 
 
 def place_of(sections: Sequence[Section], start_byte: int, end_byte: int) -> str | None:
@@ -72,7 +112,9 @@ def document_facts(document: Document) -> dict[str, Any]:
     """A document as JSON values; what its position says (`number`) and what is empty is left out."""
     facts = {field.name: getattr(document, field.name) for field in fields(document)[1:]}
     facts["sections"] = [list(astuple(section)) for section in document.sections]
-    return {key: value for key, value in facts.items() if value or key not in ("sections", "table")}
+    for key in ("picture", "original"):
+        facts[key] = asdict(facts[key]) if facts[key] is not None else None
+    return {key: value for key, value in facts.items() if value or key not in _LEFT_OUT}
 
 
 def document_from(number: int, facts: Mapping[str, Any]) -> Document:
@@ -80,5 +122,12 @@ def document_from(number: int, facts: Mapping[str, Any]) -> Document:
 
     Raises `TypeError` or `ValueError` for what is none.
     """
-    sections = tuple(Section(*values) for values in facts.get("sections", ()))
-    return Document(**{**facts, "number": number, "problems": tuple(facts["problems"]), "sections": sections})
+    known = {
+        **facts,
+        "number": number,
+        "problems": tuple(facts["problems"]),
+        "sections": tuple(Section(*values) for values in facts.get("sections", ())),
+        "picture": Picture(**facts["picture"]) if facts.get("picture") else None,
+        "original": Original(**facts["original"]) if facts.get("original") else None,
+    }
+    return Document(**known)

@@ -33,6 +33,7 @@ MAX_OPEN_CALLS: Final = 2_000  # of one cell at the same time; threads of a cell
 _NATIVE_CAP: Final = 64_000
 _LAST_WORDS_SECONDS: Final = 0.5
 _DOCUMENTS_PER_FRAME: Final = 500  # paths may have 4,096 bytes
+_PLACES_PER_FRAME: Final = 200_000  # of pages
 _REPLY_FILL: Final = frames.MAX_FRAME // 2
 
 
@@ -398,8 +399,17 @@ class Environment:
 
 def batched_documents(documents: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """A document table in parts that fit a frame: a corpus may have a hundred thousand files."""
-    for start in range(0, len(documents), _DOCUMENTS_PER_FRAME):
-        yield list(documents[start : start + _DOCUMENTS_PER_FRAME])
+    block: list[dict[str, Any]] = []
+    places = 0
+    for document in documents:
+        pages = len(document.get("pages", ()))
+        if block and (len(block) == _DOCUMENTS_PER_FRAME or places + pages > _PLACES_PER_FRAME):
+            yield block
+            block, places = [], 0
+        block.append(document)
+        places += pages
+    if block:
+        yield block
 
 
 def layers_of(level: Level | None) -> Sequence[Layer]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 MAX_FRAME: Final = 8 << 20  # bytes of one body
 MAX_BATCH: Final = 256 << 20  # weight of all slots of one batch together
 MAX_SLOTS: Final = 20_000  # prompts in one batch
+MAX_IMAGES: Final = 1_000  # of one prompt on the wire; how many are sent is for the engine to say
 MODEL_CHARS: Final = 500  # of a model's name
 _PART: Final = 150  # bytes of memory for a part, besides its characters
 HEADER: Final = struct.Struct("<I")
@@ -59,6 +60,6 @@ def body_size(header: bytes) -> int:
 
 def slot_weight(slot: dict[str, Any]) -> int:
     """About what a well-typed slot takes in memory, in bytes; both sides hold a batch to `MAX_BATCH`."""
-    lists = [slot.get("p", ()), slot.get("s", ()), *(slot.get("c") or ())]
+    lists = [slot.get("p", ()), slot.get("s", ()), slot.get("i", ()), *(slot.get("c") or ())]
     texts = sum(len(part) for parts in lists for part in parts if isinstance(part, str))
     return texts + _PART * (len(lists) + sum(map(len, lists)))

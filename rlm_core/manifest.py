@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rlm_core.canonical import TEXTS, text_file
+from rlm_core.canonical import ORIGINAL_SUFFIX, PICTURES, TEXTS, text_file
 from rlm_core.document import Document, document_facts, document_from
 from rlm_core.errors import CorpusError
 from rlm_core.readers.reading import READER_VERSION, TEXT_READER
@@ -40,9 +40,18 @@ def corpus_id_of(documents: Sequence[Document]) -> str:
         facts: list[Any] = [document.name, document.sha256]
         if document.reader != TEXT_READER:
             sections = [[s.kind, s.label, s.start, s.end, s.columns] for s in document.sections]
-            facts += [document.reader, VERSIONS.get(document.reader, 1), sections]
+            facts += [document.reader, VERSIONS.get(document.reader, 1), sections, *_seen_only(document)]
         material.append(facts)
     return hashlib.sha256(json.dumps([READER_VERSION, material]).encode()).hexdigest()[:16]
+
+
+def _seen_only(document: Document) -> list[str]:
+    """The hash of what can only be seen: of an image, and of a document none of whose pages holds text."""
+    if document.picture is not None:
+        return [document.picture.sha256]
+    if document.original is not None and all(s.start == s.end for s in document.sections):
+        return [document.original.sha256]
+    return []
 
 
 def manifest_json(corpus_id: str, contents: Contents) -> str:
@@ -52,6 +61,8 @@ def manifest_json(corpus_id: str, contents: Contents) -> str:
         facts = document_facts(document)
         if not document.in_place:
             facts["path"] = f"{TEXTS}/{text_file(document.sha256)}"
+        if document.original is not None and not document.original.in_place:
+            facts["original"]["path"] = f"{PICTURES}/{document.original.sha256}{ORIGINAL_SUFFIX}"
         documents.append(facts)
     return _json(corpus_id, contents, documents, name=contents.name)
 
@@ -85,13 +96,19 @@ def record_json(corpus_id: str, contents: Contents) -> str:
         facts = {key: getattr(document, key) for key in kept}
         if document.sections:
             facts["sections"] = [[s.kind, s.label, s.start_byte, s.end_byte] for s in document.sections]
+        if document.picture is not None:
+            facts["picture"] = asdict(document.picture)
         documents.append(facts)
     context = "text" if len(documents) == 1 else "documents"
     return _json(corpus_id, contents, documents, name=contents.name, context=context)
 
 
 def placed(document: Document, folder: Path) -> Document:
-    """The document with the path of its text in this corpus folder, if that text is ours."""
+    """The document with the paths of its text and its original in this corpus folder, where they are ours."""
+    original = document.original
+    if original is not None and not original.in_place:
+        path = os.path.join(folder, PICTURES, f"{original.sha256}{ORIGINAL_SUFFIX}")
+        document = replace(document, original=replace(original, path=path))
     if document.in_place:
         return document
     return replace(document, path=os.path.join(folder, TEXTS, text_file(document.sha256)))

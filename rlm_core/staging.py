@@ -78,7 +78,7 @@ class Staging:
                 len(self.documents), name, reading.media_type, reading.encoding, reading.reader,
                 measured.chars, measured.bytes, measured.sha256,
                 path if reading.in_place else "", reading.in_place, reading.mtime_ns, reading.remarks,
-                reading.sections, reading.table,
+                reading.sections, reading.table, reading.picture, reading.original,
             )
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rlm_core import frames
 
 Part = str | list[int]
+ImagePart = str | list[int]
 _CALL_KEYS: Final = {"t", "id", "op", "n", "batch", "line", "model", "schema", "max_tokens", "touched"}
 _ROW_KEYS: Final = {"name": str, "type": str, "size": int, "hash": str, "preview": str, "change": str}
 _CHANGES: Final = ("new", "changed", "deleted")
@@ -25,14 +26,15 @@ _ANSWER_ITEMS: Final = 4_000_000
 class Slot:
     """One prompt of a call.
 
-    Parts are texts or `[document, start, end]`; `contexts` (one list of parts per document) is for child
-    runs only. `too_large` is the size in bytes of a slot that was not sent: it has no parts and cannot be
-    answered.
+    Parts are texts or `[document, start, end]`; `images` are files in base64 or `[document, page]`, page 0
+    for an image file; `contexts` (one list of parts per document) is for child runs only. `too_large`
+    is the size in bytes of a slot that was not sent: it has no parts and cannot be answered.
     """
 
     prompt: list[Part] = field(default_factory=list)
     snippet: list[Part] = field(default_factory=list)
     contexts: list[list[Part]] | None = None
+    images: list[ImagePart] = field(default_factory=list)
     too_large: int | None = None
 
     def whole(self) -> list[Part]:
@@ -210,7 +212,21 @@ def _slot(item: Any) -> Slot:
         prompt=_parts(item.get("p")),
         snippet=_parts(item.get("s", [])),
         contexts=None if contexts is None else [_parts(parts) for parts in contexts],
+        images=_images(item.get("i", [])),
     )
+
+
+def _images(images: Any) -> list[ImagePart]:
+    if not isinstance(images, list) or len(images) > frames.MAX_IMAGES:
+        raise frames.FrameError("ill-typed or too many images")
+    for image in images:
+        if isinstance(image, str):
+            continue
+        if not (
+            isinstance(image, list) and len(image) == 2 and all(type(n) is int and n >= 0 for n in image)
+        ):
+            raise frames.FrameError("an image that is neither a file nor a page of a document")
+    return images
 
 
 def _parts(parts: Any) -> list[Part]:

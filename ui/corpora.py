@@ -147,9 +147,11 @@ def remove(home: Home, corpus_id: str, runs: Iterable[RunSummary]) -> None:
 
 
 def uploaded_files(home: Home, corpus: Corpus) -> set[str]:
-    """The uploaded files that a corpus reads in place."""
+    """The uploaded files that a corpus reads in place, or shows pages of."""
     ours = os.path.realpath(home.root / UPLOADS) + os.sep
-    return {d.path for d in corpus.documents if d.in_place and d.path.startswith(ours)}
+    originals = (d.original for d in corpus.documents if d.original is not None)
+    paths = [d.path for d in corpus.documents if d.in_place] + [o.path for o in originals if o.in_place]
+    return {path for path in paths if path.startswith(ours)}
 
 
 def drop(home: Home, uploaded: Iterable[str]) -> None:

@@ -60,7 +60,7 @@ def _read(task: dict[str, Any]) -> dict[str, Any]:
     """The result of the reader, or why there is none."""
     try:
         module = importlib.import_module(f"{MODULES}.{task['module']}")
-        with StagedOutput(Path(task["folder"]), task["members"], task["member_bytes"]) as out:
+        with StagedOutput(Path(task["folder"]), task["members"], task["member_bytes"], task["wanted"]) as out:
             module.read(task["path"], out)
         return out.result()
     except Unreadable as error:

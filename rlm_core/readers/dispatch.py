@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -10,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from rlm_core.canonical import text_file, writing
+from rlm_core.canonical import ORIGINAL_SUFFIX, PICTURE_TYPES, PICTURES, text_file, writing
+from rlm_core.document import Original, Picture
 from rlm_core.readers.archives.members import FREE_BYTES, RATIO
 from rlm_core.readers.output import TEXT as TEXT_FILE
 from rlm_core.readers.output import Unreadable
 from rlm_core.readers.process import Caps, run_child
 from rlm_core.readers.reading import Reading
-from rlm_core.readers.result import Result, take_result
+from rlm_core.readers.result import Result, Shown, take_result
 from rlm_core.readers.signatures import TEXT, Kind, recognise
 from rlm_core.readers.text import HEAD, open_regular, read_text
 from rlm_core.walk import Found, Problem, printable
@@ -164,17 +166,47 @@ class FileReader:
     def _document(
         self, source: _Source, kind: Kind, remark: str | None, result: Result, folder: Path
     ) -> Taken | Problem:
-        if result.measured is None:
+        shown = result.pictures[0] if result.pictures else None
+        pages = kind.reader == "pdf" and bool(result.sections)
+        can_be_seen = shown is not None or pages
+        if not result.measured.bytes and not can_be_seen:
             return Problem(source.shown, f"{kind.title} without text: there is nothing in it to read")
         with writing(self.texts):
             self.texts.mkdir(parents=True, exist_ok=True)
             os.replace(folder / TEXT_FILE, self.texts / text_file(result.measured.sha256))
         remarks = (remark, *result.remarks) if remark else result.remarks
+        media_type = shown.mime if shown is not None else result.media_type or kind.media_type
         reading = Reading(
-            result.measured, result.media_type or kind.media_type, "", False, 0, remarks,
+            result.measured, media_type, "", False, 0, remarks,
             kind.reader, result.sections, result.table,
+            None if shown is None else self._picture(shown),
+            self._original(source) if pages else None,
         )  # fmt: skip
         return Taken(source.name, source.path, reading)
+
+    def _picture(self, shown: Shown) -> Picture:
+        """Put what an image shows among the pictures of the corpus."""
+        folder = self.texts.with_name(PICTURES)
+        sha256 = hashlib.sha256(shown.data).hexdigest()
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{sha256}{PICTURE_TYPES[shown.mime]}").write_bytes(shown.data)
+        return Picture(sha256, shown.mime, len(shown.data), shown.width, shown.height)
+
+    def _original(self, source: _Source) -> Original:
+        """The file whose pages can be shown: the user's own where it is, one that we unpacked among the
+        pictures.
+        """
+        with open_regular(source.path) as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            status = os.fstat(file.fileno())
+        if not source.ours:
+            return Original(sha256, status.st_size, source.path, True, status.st_mtime_ns)
+        folder = self.texts.with_name(PICTURES)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source.path, folder / f"{sha256}{ORIGINAL_SUFFIX}")
+        return Original(sha256, status.st_size, "", False, 0)
 
     def _members(self, source: _Source, kind: Kind, result: Result, budget: _Budget) -> list[Taken | Problem]:
         """What the contained files become, read under names below that of the container."""

@@ -8,13 +8,17 @@ behind is untrusted: `rlm_core.readers.result` checks all of it before any of it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
 from rlm_core.errors import CorpusError
 
 TEXT: Final = "text"  # the file with the text, in the folder of one reading
+PICTURE: Final = "picture-"  # begins the names of pictures there; a number follows
+MOST_PICTURE_BYTES: Final = 3_600_000  # in base64 below the 5 MB that providers take
+LONGEST_EDGE: Final = 2_000  # pixels: what providers look at; they shrink what is larger
+MOST_WANTED: Final = 100  # pages shown by one reader
 MOST_TEXT_BYTES: Final = 2 << 30
 _NAME_CHARS: Final = 1000
 _MOST_PROBLEMS: Final = 1000
@@ -57,16 +61,26 @@ class Output(Protocol):
         """A contained file that becomes a document of its own, such as an attachment."""
         ...
 
+    def picture(self, data: bytes, mime: str, width: int, height: int) -> None:
+        """What is to be seen in the document: a PNG or JPEG file, of so many pixels."""
+        ...
+
+    @property
+    def wanted(self) -> Sequence[int]:
+        """Indexes of the pages that are to be shown as pictures; only readers of pages are asked."""
+        ...
+
 
 class StagedOutput:
     """An `Output` that writes into an empty folder. Use it as a context manager, then take `result`.
 
-    It takes at most `members` contained files of `member_bytes` in all.
+    It takes at most `members` contained files of `member_bytes` in all. `wanted`: as `Output.wanted`.
 
     Lone surrogates and NUL characters become U+FFFD, which is said in a remark.
     """
 
-    def __init__(self, folder: Path, members: int, member_bytes: int) -> None:
+    def __init__(self, folder: Path, members: int, member_bytes: int, wanted: Sequence[int] = ()) -> None:
+        self.wanted = wanted
         self.table = ""
         self.media_type = ""
         self._folder = folder
@@ -81,6 +95,7 @@ class StagedOutput:
         self._problems: list[list[str]] = []
         self._more_problems = 0
         self._attached: list[list[str]] = []
+        self._pictures: list[list[Any]] = []
 
     def __enter__(self) -> StagedOutput:
         self._file: BinaryIO = open(self._folder / TEXT, "wb")
@@ -156,6 +171,12 @@ class StagedOutput:
         self._room = room
         self._attached.append([name[:_NAME_CHARS], path.name])
 
+    def picture(self, data: bytes, mime: str, width: int, height: int) -> None:
+        """As `Output.picture`."""
+        name = f"{PICTURE}{len(self._pictures)}"
+        (self._folder / name).write_bytes(data)
+        self._pictures.append([name, mime, width, height])
+
     def result(self) -> dict[str, Any]:
         """Everything but the text and the contained files, as JSON values. Call it once, at the end."""
         self.end_section()
@@ -169,4 +190,5 @@ class StagedOutput:
         return {
             "media_type": self.media_type, "table": self.table, "sections": self._sections,
             "remarks": self._remarks, "problems": self._problems, "attached": self._attached,
+            "pictures": self._pictures,
         }  # fmt: skip

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -49,14 +49,23 @@ class Caps:
         return cls(seconds, 2 << 30, max(MOST_TEXT_BYTES, member_bytes), members, member_bytes)
 
 
-def run_child(module: str, path: str, folder: Path, caps: Caps, check: Callable[[], None]) -> None:
+def run_child(
+    module: str,
+    path: str,
+    folder: Path,
+    caps: Caps,
+    check: Callable[[], None],
+    wanted: Sequence[int] = (),
+) -> None:
     """Have a module read a file into an empty folder; nothing of the child is running afterwards.
 
+    `wanted`: see `rlm_core.readers.output.Output`.
     `check` is called now and then, and may raise to end the child. Raises `Unreadable` when the child crashed
     or was ended for taking too much, `CorpusError` when the disk is full.
     """
     task = {
-        "module": module, "path": path, "folder": str(folder), "parent": os.getpid(), **asdict(caps),
+        "module": module, "path": path, "folder": str(folder), "parent": os.getpid(), "wanted": list(wanted),
+        **asdict(caps),
     }  # fmt: skip
     command = [sys.executable, "-s", "-P", "-c", _BOOT, _PACKAGES, json.dumps(task)]
     try:

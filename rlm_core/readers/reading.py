@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rlm_core.canonical import Measured
-from rlm_core.document import Section
+from rlm_core.document import Original, Picture, Section
 
 READER_VERSION: Final = 1  # part of every corpus id: a reader that reads differently makes a different corpus
 TEXT_READER: Final = "text"
@@ -29,3 +29,5 @@ class Reading:
     reader: str = TEXT_READER
     sections: tuple[Section, ...] = ()
     table: str = ""
+    picture: Picture | None = None
+    original: Original | None = None

@@ -12,10 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from rlm_core.canonical import Measure, Measured
+from rlm_core.canonical import PICTURE_TYPES, Measure, Measured
 from rlm_core.document import COLUMN_TYPES, SECTION_KINDS, TABLES, Section
 from rlm_core.readers.child import RESULT
-from rlm_core.readers.output import MOST_TEXT_BYTES, TEXT, Unreadable
+from rlm_core.readers.output import (
+    LONGEST_EDGE,
+    MOST_PICTURE_BYTES,
+    MOST_TEXT_BYTES,
+    MOST_WANTED,
+    PICTURE,
+    TEXT,
+    Unreadable,
+)
 from rlm_core.walk import printable
 
 _MOST_RESULT_BYTES: Final = 32 << 20
@@ -27,6 +35,8 @@ _LABEL_CHARS: Final = 100
 _BLOCK: Final = 1 << 20
 _MEDIA_TYPE: Final = re.compile(r"[a-z]+/[\w.+-]{1,100}", re.ASCII)
 _FILE: Final = re.compile(r"[0-9]{1,7}", re.ASCII)
+_PICTURE: Final = re.compile(re.escape(PICTURE) + "[0-9]{1,3}", re.ASCII)
+_MAGIC: Final = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _OPEN_FLAGS: Final = (
     os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -42,16 +52,27 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What a reader made of one file; `measured` is None when there is no text in it."""
+class Shown:
+    """A picture that a reader made: a PNG or JPEG file of so many pixels."""
 
-    measured: Measured | None
+    mime: str
+    data: bytes
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a reader made of one file."""
+
+    measured: Measured
     media_type: str
     table: str
     sections: tuple[Section, ...]
     remarks: tuple[str, ...]
     problems: tuple[tuple[str, str], ...]
     attached: tuple[Attached, ...]
+    pictures: tuple[Shown, ...]
 
 
 def take_result(folder: Path) -> Result:
@@ -79,7 +100,7 @@ def _checked(facts: dict[str, Any], folder: Path) -> Result:
     with _open(folder / TEXT, MOST_TEXT_BYTES) as file:
         measured, sections = _measured(file, _list(facts["sections"]))
     return Result(
-        measured if measured.bytes else None,
+        measured,
         media_type,
         table,
         sections,
@@ -89,6 +110,7 @@ def _checked(facts: dict[str, Any], folder: Path) -> Result:
             for name, text in _few(facts["problems"], _MOST_PROBLEMS, ["", "more of its files were not read"])
         ),
         attached,
+        tuple(_shown(folder, *values) for values in _few(facts["pictures"], MOST_WANTED, None)),
     )
 
 
@@ -98,6 +120,20 @@ def _attached(folder: Path, name: object, file: object) -> Attached:
     path = folder / _str(file)
     _open(path, None).close()
     return Attached(_str(name), str(path))
+
+
+def _shown(folder: Path, name: object, mime: object, width: object, height: object) -> Shown:
+    if not _PICTURE.fullmatch(_str(name)) or _str(mime) not in PICTURE_TYPES:
+        raise ValueError
+    if type(width) is not int or type(height) is not int or min(width, height) < 1:
+        raise ValueError
+    if max(width, height) > LONGEST_EDGE:
+        raise ValueError
+    with _open(folder / _str(name), MOST_PICTURE_BYTES) as file:
+        data = file.read(MOST_PICTURE_BYTES + 1)
+    if len(data) > MOST_PICTURE_BYTES or not data.startswith(_MAGIC[_str(mime)]):
+        raise ValueError
+    return Shown(_str(mime), data, width, height)
 
 
 def _measured(file: BinaryIO, values: list[Any]) -> tuple[Measured, tuple[Section, ...]]:

@@ -16,7 +16,7 @@ from rlm_core.readers.output import Unreadable
 from rlm_core.readers.reading import TEXT_READER
 
 VERSIONS: Final = {
-    "pdf": 1, "docx": 1, "pptx": 1, "sheets": 1, "parquet": 1, "html": 1, "mail": 1,
+    "pdf": 1, "docx": 1, "pptx": 1, "sheets": 1, "parquet": 1, "html": 1, "mail": 1, "image": 1,
 }  # fmt: skip
 """Reader -> version, part of every corpus id with such a document: raise it when it reads differently."""
 
@@ -65,6 +65,7 @@ _KINDS: Final = {
         Kind("parquet", "a Parquet file", "application/vnd.apache.parquet", (".parquet", ".pq")),
         Kind("html", "an HTML page", "text/html", (".html", ".htm", ".xhtml")),
         Kind("mail", "an e-mail", "message/rfc822", (".eml",)),
+        Kind("image", "an image", "image/png", (".png", ".jpg", ".jpeg", ".jpe", ".webp", ".gif")),
         Kind("zip", "a zip archive", "application/zip", (".zip",)),
         Kind("tar", "a tar archive", "application/x-tar", (".tar",)),
         Kind("gzip", "a gzip file", "application/gzip", (".gz", ".tgz")),
@@ -77,6 +78,7 @@ _CONVERT: Final = "not read: convert it to text and add that"
 _UNPACK: Final = "not read: unpack it and add the folder"
 _EXPORT: Final = "not read: export it as CSV and add that"
 _SAVE: Final = "not read: save it in the present format and add that"
+_PNG: Final = "not read: save it as PNG or JPEG and add that"
 _NO_TEXT: Final = "there is no text in it to read"
 _SIGNATURES: Final = (
     (b"%PDF-", "pdf"),
@@ -84,6 +86,10 @@ _SIGNATURES: Final = (
     (b"PK\x05\x06", "zip"),
     (b"\x1f\x8b", "gzip"),
     (b"\xfd7zXZ\x00", "xz"),
+    (b"\x89PNG\r\n\x1a\n", "image"),
+    (b"\xff\xd8\xff", "image"),
+    (b"GIF87a", "image"),
+    (b"GIF89a", "image"),
 )
 _NOT_READ: Final = (
     (b"\x28\xb5\x2f\xfd", "a zstd file", _UNPACK),
@@ -93,12 +99,11 @@ _NOT_READ: Final = (
     (b"PARE", "an encrypted Parquet file", _EXPORT),
     (b"SQLite format 3\x00", "an SQLite database", _EXPORT),
     (b"{\\rtf", "an RTF document", _CONVERT),
-    (b"\x89PNG\r\n\x1a\n", "a PNG image", _NO_TEXT),
-    (b"\xff\xd8\xff", "a JPEG image", _NO_TEXT),
-    (b"GIF87a", "a GIF image", _NO_TEXT),
-    (b"GIF89a", "a GIF image", _NO_TEXT),
+    (b"II*\0", "a TIFF image", _PNG),
+    (b"MM\0*", "a TIFF image", _PNG),
     (b"\x7fELF", "a program (ELF)", _NO_TEXT),
 )
+_WEBP: Final = re.compile(rb"RIFF.{4}WEBPVP8[ LX]", re.DOTALL)
 _BZIP2: Final = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 _ZIP: Final = b"PK\x03\x04"
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -129,7 +134,7 @@ _PAGE: Final = re.compile(
 _HEADER: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:From [^\n]*\n)?[!-9;-~]+:[ \t]")
 _SUFFIX_OF: Final = {suffix: kind for kind in _KINDS.values() for suffix in kind.suffixes}
 _TEXT_SUFFIXES: Final = frozenset({".txt", ".text", ".csv", ".tsv", ".json", ".jsonl", ".md", ".log", ".xml"})
-_OTHER_SUFFIXES: Final = frozenset({".doc", ".ppt", ".rtf", ".png", ".jpg", ".jpeg", ".gif"})
+_OTHER_SUFFIXES: Final = frozenset({".doc", ".ppt", ".rtf"})
 _MAY_BE_PAGES: Final = frozenset({"", ".txt", ".doc", ".ppt"})
 _WIDE_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -161,6 +166,8 @@ def _by_content(file: BinaryIO, head: bytes, suffix: str) -> Kind | None:
     for signature, title, advice in _NOT_READ:
         if head.startswith(signature):
             raise Unreadable(f"{title}: {advice}")
+    if _WEBP.match(head):
+        return _KINDS["image"]
     if _BZIP2.match(head):
         return _KINDS["bzip2"]
     if head[_TAR_AT : _TAR_AT + 5] == b"ustar":

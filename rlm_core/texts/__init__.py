@@ -9,7 +9,8 @@ size, and a large document is a `MappedText`: its file is mapped and read where 
 from rlm_core.texts.documents import Documents, build_context
 from rlm_core.texts.files import KEPT_BYTES, MOST_CHARS, open_text
 from rlm_core.texts.mapped import MappedText
-from rlm_core.texts.parts import Part, parts_of
+from rlm_core.texts.parts import ImagePart, Part, image_parts_of, parts_of
+from rlm_core.texts.pictures import Picture
 from rlm_core.texts.text import Match, Passage, Text
 from rlm_core.texts.touched import take_given, take_touched
 
@@ -17,12 +18,15 @@ __all__ = [
     "KEPT_BYTES",
     "MOST_CHARS",
     "Documents",
+    "ImagePart",
     "MappedText",
     "Match",
     "Part",
     "Passage",
+    "Picture",
     "Text",
     "build_context",
+    "image_parts_of",
     "open_text",
     "parts_of",
     "take_given",

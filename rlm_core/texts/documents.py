@@ -9,6 +9,7 @@ from typing import Any, Final, SupportsIndex, overload
 from rlm_core.texts import files
 from rlm_core.texts.files import Source, Store
 from rlm_core.texts.mapped import MappedText
+from rlm_core.texts.pictures import Picture, pictures_of
 from rlm_core.texts.text import (
     Match,
     Passage,
@@ -149,6 +150,16 @@ class Documents(Sequence[Any]):
         from rlm_core.texts.tables import Tables
 
         return Tables(self.store, *self._sources)
+
+    @property
+    def images(self) -> list[Picture]:
+        """What can be seen of all documents, in order: image files, and the pages of PDF documents."""
+        return [
+            picture
+            for source in self._sources
+            if source.is_image or source.pages
+            for picture in pictures_of(self._text(source), source)
+        ]
 
     def __repr__(self) -> str:
         count = len(self._sources)

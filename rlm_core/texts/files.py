@@ -50,7 +50,8 @@ class Source:
     """One document before it is read; `facts` are those of `Corpus.worker_documents`."""
 
     __slots__ = (
-        "chars", "checkpoints", "mtimes", "name", "number", "path", "sections", "sha256", "size", "table",
+        "chars", "checkpoints", "is_image", "mtimes", "name", "number", "pages", "path", "sections", "sha256",
+        "size", "table",
     )  # fmt: skip
 
     def __init__(self, facts: dict[str, Any]) -> None:
@@ -64,6 +65,8 @@ class Source:
         self.checkpoints: list[Any] | None = facts.get("checkpoints")
         self.table: str = facts.get("table", "")
         self.sections: list[list[Any]] = facts.get("sections", [])
+        self.is_image: bool = facts.get("image", False)
+        self.pages: list[int] = facts.get("pages", [])
 
     def open(self) -> BinaryIO:
         """The file, checked; raises `OSError`."""

@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn, SupportsIndex
 
 from rlm_core.texts import files
 from rlm_core.texts.files import MappedFile, Source, Store
+from rlm_core.texts.pictures import Picture, page_of, pages_of, pictures_of
 from rlm_core.texts.text import Match, Passage, check_chunks, limited, placed, unknown_name
 from rlm_core.texts.touched import note
 
@@ -267,7 +268,7 @@ class MappedText:
     def _blocks(self) -> Iterator[tuple[int, int]]:
         return ((start, min(start + _BLOCK, len(self))) for start in range(0, len(self), _BLOCK))
 
-    # -- ranking and tables
+    # -- ranking, tables, pictures
 
     def top(self, query: str, k: int = 10) -> list[Passage]:
         """The `k` passages that fit the words of the query best (BM25, accents and case folded), best first.
@@ -285,6 +286,23 @@ class MappedText:
 
         whole = len(self) == self.source.chars
         return Tables(self.store, self.source) if whole else Tables.of_a_piece(self.name)
+
+    @property
+    def images(self) -> list[Picture]:
+        """As `Text.images`."""
+        return pictures_of(self, self._whole())
+
+    @property
+    def pages(self) -> list[Picture]:
+        """As `Text.pages`."""
+        return pages_of(self, self._whole())
+
+    def page_image(self, number: int) -> Picture:
+        """As `Text.page_image`."""
+        return page_of(self, self._whole(), number)
+
+    def _whole(self) -> Source | None:
+        return self.source if len(self) == self.source.chars else None
 
     # -- the rest of what a str can do
 

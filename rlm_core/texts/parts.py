@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import binascii
+
 from rlm_core.texts.documents import Documents
 from rlm_core.texts.mapped import MappedText
+from rlm_core.texts.pictures import Picture
 from rlm_core.texts.text import Text
 
 Part = str | list[int]
+ImagePart = str | list[int]  # a file in base64, or [document, page] with page 0 for an image file
 
 
 def parts_of(value: object) -> list[Part]:
@@ -23,6 +27,34 @@ def parts_of(value: object) -> list[Part]:
             parts.append("\n\n")
         parts.extend(_parts_of_one(item, f"snippet {number} of {len(value)}"))
     return _merged(parts)
+
+
+def image_parts_of(value: object) -> list[ImagePart]:
+    """What an `images` argument stands for: images of the corpus, documents that can be seen, and the bytes
+    of PNG or JPEG files; one, a list or tuple of them, or None. Raises `TypeError` for anything else.
+    """
+    if value is None:
+        return []
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return [part for item in items for part in _image_parts_of_one(item)]
+
+
+def _image_parts_of_one(value: object) -> list[ImagePart]:
+    if isinstance(value, Picture):
+        return [[value.document, value.page]]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return [binascii.b2a_base64(value, newline=False).decode("ascii")]
+    if isinstance(value, (Text, MappedText, Documents)):
+        if pictures := value.images:
+            return [[picture.document, picture.page] for picture in pictures]
+        raise TypeError(
+            f"{value.name} is text, there is no image in it: images are those of image files and PDFs"
+        )
+    kind = type(value).__name__
+    raise TypeError(
+        f"an image must be one of .images, .pages or .page_image(n), or the bytes of a PNG or JPEG file, not "
+        f"{kind}: addresses and paths are not followed"
+    )
 
 
 def _parts_of_one(value: object, which: str) -> list[Part]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 from rlm_core.texts.files import Source, Store
+from rlm_core.texts.pictures import Picture, page_of, pages_of, pictures_of
 from rlm_core.texts.touched import note
 
 if TYPE_CHECKING:
@@ -136,6 +137,24 @@ class Text(str):
 
         origin = getattr(self, "_origin", None)
         return Tables(*origin) if origin else Tables.of_a_piece(self.name)
+
+    @property
+    def images(self) -> list[Picture]:
+        """What can be seen of this document, for `llm_query(..., images=)`: its picture, or its pages."""
+        return pictures_of(self, self._source())
+
+    @property
+    def pages(self) -> list[Picture]:
+        """The pages of a PDF document as images; each has its `.text` and `.page`."""
+        return pages_of(self, self._source())
+
+    def page_image(self, number: int) -> Picture:
+        """One page of a PDF document as an image, from 1. Raises `ValueError` when it is not there."""
+        return page_of(self, self._source(), number)
+
+    def _source(self) -> Source | None:
+        origin = getattr(self, "_origin", None)
+        return origin[1] if origin else None
 
     def __reduce__(self) -> tuple[type[Text], tuple[str, int, int, str]]:
         return Text, (str(self), self.document, self.start, self.name)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from rlm_core import frames, values
 from rlm_core.sub_call_error import SubCallError
-from rlm_core.texts import parts_of, take_touched
+from rlm_core.texts import image_parts_of, parts_of, take_touched
 from rlm_core.worker.channel import Channel
 
 _FRAME_FILL: Final = frames.MAX_FRAME // 2
@@ -90,9 +90,10 @@ class _Calls:
         model: str | None = None,
         schema: dict[str, Any] | None = None,
         max_tokens: int | None = None,
+        images: Any = None,
     ) -> Any:
-        """Ask the sub-model once; returns its reply, or a falsy SubCallError."""
-        slot = {"p": parts_of(prompt), "s": parts_of(snippet)}
+        """Ask the sub-model once; returns its reply, or a falsy SubCallError. `images` are shown to it."""
+        slot = {"p": parts_of(prompt), "s": parts_of(snippet), **_shown(images)}
         return self._ask("llm", [slot], False, _options(model, schema, max_tokens))[0]
 
     def llm_batch(
@@ -103,15 +104,23 @@ class _Calls:
         model: str | None = None,
         schema: dict[str, Any] | None = None,
         max_tokens: int | None = None,
+        images: Iterable[Any] | None = None,
     ) -> list[Any]:
-        """Ask the sub-model once for each prompt, in parallel; returns the replies in order."""
+        """Ask the sub-model once for each prompt, in parallel; returns the replies in order. `images` holds
+        for each prompt what is shown with it: an image, a list of them, or None.
+        """
         options = _options(model, schema, max_tokens)
-        wanted = _each("llm_batch", "prompt", prompts, parts_of)
-        if snippets is None:
-            return self._ask("llm", [{"p": prompt} for prompt in wanted], True, options)
-        given = _each("llm_batch", "snippet", snippets, parts_of)
-        _same_length("llm_batch", len(wanted), len(given), "snippets")
-        slots = [{"p": prompt, "s": snippet} for prompt, snippet in zip(wanted, given, strict=True)]
+        slots: list[dict[str, Any]] = [
+            {"p": part} for part in _each("llm_batch", "prompt", prompts, parts_of)
+        ]
+        if snippets is not None:
+            given = _each("llm_batch", "snippet", snippets, parts_of)
+            _same_length("llm_batch", len(slots), len(given), "snippets")
+            slots = [{**slot, "s": snippet} for slot, snippet in zip(slots, given, strict=True)]
+        if images is not None:
+            shown = _each("llm_batch", "image", images, _shown)
+            _same_length("llm_batch", len(slots), len(shown), "images")
+            slots = [{**slot, **images} for slot, images in zip(slots, shown, strict=True)]
         return self._ask("llm", slots, True, options)
 
     def rlm_query(self, prompt: Any, context: Any = None) -> Any:
@@ -167,6 +176,16 @@ def _options(model: str | None, schema: dict[str, Any] | None, max_tokens: int |
         raise TypeError("schema must be a dict (a JSON schema)")
     given = {"model": model, "schema": schema, "max_tokens": max_tokens}
     return {key: value for key, value in given.items() if value is not None}
+
+
+def _shown(images: Any) -> dict[str, Any]:
+    """The part of a slot that says which images go with its prompt."""
+    parts = image_parts_of(images)
+    if len(parts) > frames.MAX_IMAGES:
+        raise ValueError(
+            f"a prompt takes at most {frames.MAX_IMAGES:,} images, not {len(parts):,}; send fewer"
+        )
+    return {"i": parts} if parts else {}
 
 
 def _texts(context: Any) -> list[Any]:

@@ -297,7 +297,7 @@ def _wait_for(condition: Callable[[], Any]) -> Any:
 
 
 GOOD: dict[str, Any] = {
-    "media_type": "", "table": "", "remarks": [], "problems": [], "attached": [],
+    "media_type": "", "table": "", "remarks": [], "problems": [], "attached": [], "pictures": [],
     "sections": [["page", "1", 0, 2, None], ["page", "2", 2, 3, {"a": "text"}]],
 }  # fmt: skip
 

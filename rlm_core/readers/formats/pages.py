@@ -32,12 +32,20 @@ class PageNumbers:
         """This slide is not shown in a presentation."""
         self._hidden.append(number)
 
-    def finish(self, out: Output) -> None:
-        """Say it all. Raises `Unreadable` when no page gave any text."""
+    def finish(self, out: Output, *, shown: bool = False) -> None:
+        """Say it all. Raises `Unreadable` when no page gave any text and the pages cannot be `shown` either,
+        or all are damaged.
+        """
         kind = self._kind if self._total == 1 else f"{self._kind}s"
         if len(self._broken) == self._total:
             raise Unreadable(f"is damaged: none of its {self._total:,} {kind} can be read")
-        if len(self._empty) + len(self._broken) == self._total:
+        if shown and self._empty and len(self._empty) + len(self._broken) == self._total:
+            out.remark(
+                f"{self._total:,} {kind} without any text (scanned images?): a model that sees images can be "
+                "shown them; to read them as text, run text recognition (OCR) and add the result"
+            )
+            self._empty = []
+        elif len(self._empty) + len(self._broken) == self._total:
             raise Unreadable(
                 f"{self._total:,} {kind} without any text (scanned images?): run text recognition (OCR) on "
                 "it and add the result"

@@ -63,7 +63,7 @@ def read(path: str, out: Output) -> None:
             else:
                 pages.empty(index + 1)
         out.end_section()
-        pages.finish(out)
+        pages.finish(out, shown=True)
         if unknown:
             out.remark(f"{unknown:,} characters left out that its fonts do not name: parts may be unreadable")
         _attachments(document, out)
