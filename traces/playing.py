@@ -15,13 +15,14 @@ from typing import Any, NoReturn
 from rlm_core.call_identity import hash_of_request
 from rlm_core.errors import LimitReached
 from rlm_core.lm_handler import Completion, Request
-from rlm_core.playback import Place, PlaybackStopped, Played
+from rlm_core.playback import Place, PlaybackStopped, Played, Summed
 from rlm_core.telemetry import sha256_text
 from rlm_core.wire import CellReport
 from traces.program import Key, Program, RecordedCall, RecordedCell, Reply, codes_of, reply_with
 from traces.trial import Difference, Mode
 
 Path = str
+Models = Callable[[Path], tuple[str, str]]
 
 
 class Deck:
@@ -41,13 +42,13 @@ class Deck:
         self.paths = {path for path, _ in program.turns} | {path for path, _ in program.cells}
         self.forced = {path: turn for (path, _), turn in program.turns.items() if turn.forced}
 
-    def request_hash(self, request: Request, prompt_hash: str, models: Mapping[str, str]) -> str:
-        """What the request hash of a call would be with the models of this record; `models` says which of
-        "root" and "sub" a model of the replay stands for.
+    def request_hash(self, request: Request, prompt_hash: str, path: Path, models: Models) -> str:
+        """What the request hash of a call on a path would be with the models of this record; `models` gives
+        root and sub model of the replay.
         """
-        names = {"root": self.program.root_model, "sub": self.program.sub_model}
-        model = names[models.get(request.model, "sub")]
-        return hash_of_request(prompt_hash, model, request.max_tokens, request.schema)
+        (root, sub), (now_root, now_sub) = self.program.models_at(path), models(path)
+        model = root if request.model == now_root != now_sub else sub
+        return hash_of_request(prompt_hash, model, request.max_tokens, request.schema, request.tools)
 
     def elsewhere(self, path: Path, request_hash: str, occurrence: int) -> Reply | None:
         """A reply to an equal request anywhere: of the same path and occurrence first."""
@@ -77,19 +78,20 @@ class Patches:
 class Playing:
     """The `rlm_core.playback.Playback` of one replay, and what it has seen.
 
-    `allow` says why no live call may be made, None when one may. `models` says which models of the replay
-    stand for "root" and "sub". `memo` holds what was answered live before, by request hash and by hash and
+    `allow` says why no live call may be made, None when one may. `models` gives root and sub model of the
+    replay on a run path. `memo` holds what was answered live before, by request hash and by hash and
     occurrence: equal requests that were asked at the same time keep their own replies.
     """
 
     deck: Deck
     patches: Patches
     mode: Mode
-    models: Mapping[str, str]
+    models: Models
     allow: Callable[[], str | None]
     texts: Callable[[str], str | None]  # payloads of the record
     others: Sequence[Deck] = ()
     memo: dict[str, Reply] = field(default_factory=dict)
+    without: Sequence[str] = ()  # tools whose functions the record does not hold
     hits: int = 0
     misses: int = 0
     live: int = 0
@@ -135,6 +137,14 @@ class Playing:
         if codes_of(text) != codes:
             self._stop("the patched code cannot be taken out of a reply as it stands")
         return Completion(text, "stop")
+
+    def summary(self, path: Path, iteration: int) -> Summed | None:
+        """The recorded one, as long as the root's turns are those of the record."""
+        return None if self._is_replanned(path) else self.deck.program.summaries.get((path, iteration))
+
+    def root_beside(self) -> None:
+        """A summary of turns that the record does not have."""
+        self._live("the root has to sum up turns that the record does not hold", known=True)
 
     def _after_the_record(self, path: Path, iteration: int) -> Completion | None:
         reason = self.deck.program.ends.get(path)
@@ -204,34 +214,37 @@ class Playing:
 
     def sub_call(self, place: Place, request: Request, prompt_hash: str) -> Played | None:
         """The reply of a sub-call, None to ask the model."""
-        digest = self.deck.request_hash(request, prompt_hash, self.models)
+        digest = self.deck.request_hash(request, prompt_hash, place.path, self.models)
         key = self._key(place, digest, request.occurrence)
         call = self._next_in_cell(key) or self.deck.program.calls.get(key)
         if call is not None and call.key in self.patches.calls:
             return self._serve(call.key, self.patches.calls[call.key], "patch")
         if self.mode == "live":
             self.served.add(key if call is None else call.key)
-            self._live("", known=True)
+            self._live_sub_call(request, "", known=True)
             return None
         if call is not None and call.reply is not None:
             return self._serve(call.key, call.reply)
         reply = self.deck.elsewhere(place.path, digest, key[3]) or self._other(request, prompt_hash, place)
         if reply is not None:
             return self._serve(None, reply)
-        known = self.memo.get(f"{digest} {request.occurrence}") or self.memo.get(digest)
+        asked = request.request_hash
+        known = self.memo.get(f"{asked} {request.occurrence}") or self.memo.get(asked or "")
         if known is not None:
             self.anew += 1
             return self._serve(None, known)
         if self.mode == "frozen" and (old := self._at_place(place)) is not None:
             self.misses += 1
             return Played(old)
-        self._live(f"the record holds no answer to a prompt of cell {place.cell}")
+        self._live_sub_call(request, f"the record holds no answer to a prompt of cell {place.cell}")
         return None
 
     def _other(self, request: Request, prompt_hash: str, place: Place) -> Reply | None:
         replies = (
             other.elsewhere(
-                place.path, other.request_hash(request, prompt_hash, self.models), request.occurrence
+                place.path,
+                other.request_hash(request, prompt_hash, place.path, self.models),
+                request.occurrence,
             )
             for other in self.others
         )
@@ -243,9 +256,8 @@ class Playing:
             self.failed.append(str(reply.get("msg") or reply["err"]))
         elif self.mode != "live":
             self.anew += 1
-            digest = self.deck.request_hash(request, prompt_hash, self.models)
-            self.memo[f"{digest} {request.occurrence}"] = reply
-            self.memo.setdefault(digest, reply)
+            self.memo[f"{request.request_hash} {request.occurrence}"] = reply
+            self.memo.setdefault(request.request_hash or "", reply)
 
     def refused(self, why: str) -> NoReturn:
         """A limit in dollars or calls was met inside the engine: the replay ends here, undecided."""
@@ -366,6 +378,16 @@ class Playing:
         if (why := self.allow()) is not None:
             self._stop(f"{missing}; {why}" if missing else why)
         self.live += 1
+
+    def _live_sub_call(self, request: Request, missing: str, *, known: bool = False) -> None:
+        """The same for a sub-call, which may need tools that only whoever asked the question has."""
+        if self.without and request.tools and self.mode not in ("strict", "frozen"):
+            named = ", ".join(self.without)
+            self._stop(
+                f"sub-calls of this run may use tools whose functions are not in its record ({named}), so "
+                "none can be asked again"
+            )
+        self._live(missing, known=known)
 
     def _stop(self, why: str) -> NoReturn:
         self.stopped = self.stopped or why

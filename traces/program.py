@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -17,8 +17,12 @@ from rlm_core import semconv as sc
 from rlm_core.cells import extract
 from rlm_core.errors import RecordError
 from rlm_core.limits import Limits
+from rlm_core.lm_handler import Completion
+from rlm_core.options import Options
+from rlm_core.playback import Summed
 from rlm_core.prompts import fence
 from traces.detail import decoded
+from traces.recorded_settings import read_limits, read_options
 from traces.rows import SpanRow
 from traces.view import RunView
 
@@ -27,8 +31,6 @@ Key = tuple[str, int, str, int]  # run path, cell, request hash, occurrence
 _INTERRUPTED: Final = (
     "[the cell was interrupted: "  # in what the root was shown, for records without the fact
 )
-_LEAST: Final = {"max_iterations": 1, "concurrency": 1, "max_workers": 1}
-_MOST: Final = 1 << 62  # of any limit: what no part of the engine can count any more is no limit
 _LIMIT_STOPS: Final = ("budget", "timeout", "max_iterations")
 _BUDGET_KEYS: Final = ("iterations", "calls", "tokens", "usd", "seconds")  # as code sees them; a record sorts
 
@@ -92,7 +94,13 @@ class Program:
     refused: Mapping[tuple[str, int, str], Reply]  # child runs turned away: by path, cell, question hash
     budgets: Mapping[tuple[str, int], tuple[Reply, ...]]
     ends: Mapping[str, str]  # run path -> stop reason
+    summaries: Mapping[tuple[str, int], Summed] = field(default_factory=dict)  # of older turns, before a turn
     ambiguous: frozenset[str] = field(default_factory=frozenset)  # equal requests, unequal replies
+    options: Options = field(default_factory=Options)
+
+    def models_at(self, path: str) -> tuple[str, str]:
+        """Root and sub model of the run at a path."""
+        return self.options.models_at(path.count("."), self.root_model, self.sub_model)
 
 
 def read_program(view: RunView) -> Program:
@@ -119,17 +127,19 @@ def read_program(view: RunView) -> Program:
         root_model=_text(top.attributes.get(sc.ROOT_MODEL)) or "",
         sub_model=_text(top.attributes.get(sc.SUB_MODEL)) or "",
         seed=seed,
-        limits=_limits(top.attributes.get(sc.LIMITS)),
+        limits=read_limits(top.attributes.get(sc.LIMITS)),
         versions=versions if isinstance(versions, dict) else {},
         answer=view.summary.answer,
         answer_form=_text(top.attributes.get(sc.ANSWER_VALUE + ".sha256")),
         turns=reader.turns(),
+        summaries=reader.summaries(),
         cells=reader.cells,
         calls={call.key: call for call in calls},
         refused=reader.refused(),
         budgets=reader.budgets(),
         ends=reader.ends(),
         ambiguous=_ambiguous(calls),
+        options=read_options(top.attributes.get(sc.OPTIONS)),
     )
 
 
@@ -155,6 +165,9 @@ def read_replies(view: RunView) -> Program:
         refused={},
         budgets={},
         ends={},
+        options=read_options(
+            next((s.attributes.get(sc.OPTIONS) for s in view.spans if s.kind == "run"), None)
+        ),
     )
 
 
@@ -214,6 +227,8 @@ class _Reader:
             path = _text(span.attributes.get(sc.RUN_PATH))
             if span.kind != "root_call" or path is None or span.iteration is None or span.status != "ok":
                 continue
+            if span.attributes.get(sc.COMPACTED) is True:
+                continue
             text, reasons = self.text(span, sc.RESPONSE), decoded(span.attributes.get(sc.FINISH_REASONS))
             if text is None:
                 raise RecordError(
@@ -230,6 +245,18 @@ class _Reader:
                 tuple(sorted(numbers[path, span.iteration])),
             )
             found[path, span.iteration] = self._faithful(turn, path, span.iteration)
+        return found
+
+    def summaries(self) -> dict[tuple[str, int], Summed]:
+        """What the root made of its older turns, by run path and the iteration it stands before."""
+        found = {}
+        for span in self._view.spans:
+            facts, text = span.attributes, self.text(span, sc.RESPONSE)
+            path, turns = _text(facts.get(sc.RUN_PATH)), facts.get(sc.COMPACTED_TURNS)
+            if facts.get(sc.COMPACTED) is not True or span.status != "ok" or span.iteration is None:
+                continue
+            if path is not None and text is not None and type(turns) is int and turns > 0:
+                found[path, span.iteration] = Summed(Completion(text), turns)
         return found
 
     def _faithful(self, turn: Turn, path: str, iteration: int) -> Turn:
@@ -342,30 +369,6 @@ def _wanted(view: RunView) -> set[str]:
     prefixes = (sc.QUESTION, sc.CODE, sc.RESPONSE, sc.ANSWER, sc.STDOUT_SHOWN, sc.STDOUT)
     digests = (span.attributes.get(prefix + ".sha256") for span in view.spans for prefix in prefixes)
     return {digest for digest in digests if isinstance(digest, str)}
-
-
-def _limits(raw: object) -> Limits:
-    """The limits a run had, without those on spending: what a replay spends has a budget of its own."""
-    said = decoded(raw)
-    known = Limits()
-    if not isinstance(said, dict):
-        return known
-    free = ("max_calls", "max_tokens", "max_cost_usd")
-    values = {one.name: said[one.name] for one in fields(Limits) if one.name in said and one.name not in free}
-    for name, value in values.items():
-        if not _fits(value, getattr(known, name), _LEAST.get(name, 0)):
-            raise RecordError(
-                f"The record says that the limit {name} was {repr(value)[:40]}, which it cannot have been: "
-                "it is not replayable."
-            )
-    return replace(known, **values, max_calls=None)
-
-
-def _fits(value: object, example: object, least: int) -> bool:
-    if value is None:
-        return example is None
-    kinds = (int, float) if example is None or isinstance(example, float) else (int,)
-    return type(value) in kinds and least <= value <= _MOST  # type: ignore[operator]
 
 
 def _ambiguous(calls: Collection[RecordedCall]) -> frozenset[str]:

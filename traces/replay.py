@@ -31,6 +31,7 @@ from traces.home import Home
 from traces.judging import Judge, Judged
 from traces.playing import Deck, Patches, Playing
 from traces.program import read_program, read_replies
+from traces.recorded_settings import with_models, without_function
 from traces.same_answer import same_answer
 from traces.trial import Budget, Difference, Mode, Outcome, Patch, Replayability, Spent, Target, Trial
 from traces.view import RunView
@@ -79,11 +80,13 @@ class Replayer:
         self._cancelled = cancelled or (lambda: False)
         self._corpus = _corpus(home, self.program.corpus_id)
         self._models = {"root": root or self.program.root_model, "sub": sub or self.program.sub_model}
+        self._options = with_models(self.program.options, root, sub)
         nobody = handler is None and budget.live_calls <= 0
         self._rlm = RLM(
             self._models["root"],
             self._models["sub"],
             limits=self.program.limits,
+            options=self._options,
             handler=_Nobody() if nobody else handler,
             prices=prices,
             sandbox=sandbox,
@@ -219,11 +222,12 @@ class Replayer:
             self._deck,
             patches,
             mode,
-            {model: role for role, model in self._models.items()},
+            self._models_on,
             lambda: self._refusal(before, playing.live),
             self.view.payload,
             self._others,
             self._memo,
+            without_function(self._options),
         )
         limits = self.program.limits
         if self.budget.usd is not None and before.usd is not None:
@@ -237,7 +241,7 @@ class Replayer:
             self._corpus,
             seed=seed,
             limits=limits,
-            aliases={program.root_model: self._models["root"], program.sub_model: self._models["sub"]},
+            aliases=self._aliases(),
             run_id=run_id,
             recorder=recorder,
             facts=facts,
@@ -245,6 +249,16 @@ class Replayer:
             cancelled=self._cancelled,
         )
         return playing, answer
+
+    def _models_on(self, path: str) -> tuple[str, str]:
+        """Root and sub model of this replay on a run path."""
+        return self._options.models_at(path.count("."), self._models["root"], self._models["sub"])
+
+    def _aliases(self) -> dict[str, str]:
+        """The models of the record, which its code may name, and those in their places, at all depths."""
+        paths = ["0" + ".1" * depth for depth in (0, *sorted(self.program.options.models))]
+        pairs = [zip(self.program.models_at(path), self._models_on(path), strict=True) for path in paths]
+        return {recorded: now for pair in reversed(pairs) for recorded, now in pair}
 
     def _refusal(self, before: Spent, live: int = 0) -> str | None:
         """Why no live call may be made now."""
@@ -309,7 +323,7 @@ class Replayer:
         said = decoded(span.attributes.get(sc.PARAMETERS))
         schema = said.get("schema") if isinstance(said, dict) else None
         limits = self.program.limits
-        model = self._models["sub"]
+        _, model = self._models_on("0" + ".1" * span.depth)
         request = Request(
             model,
             (Message("user", prompt),),

@@ -83,10 +83,12 @@ def present(
     from ui.web.settings_keys import keys_lent
 
     settings, prices = load_settings(home), price_table(home)
-    asked = _asked(view, roles, {"root": root, "sub": sub})
-    _check_dollars(budget, asked.values(), prices)
+    given = {"root": root, "sub": sub}
+    asked = _asked(view, roles, given)
+    every = {*asked.values(), *_deeper(view, roles, given)}
+    _check_dollars(budget, every, prices)
     ensure_corpus(home, view)
-    demo = all(map(_is_demo, asked.values()))
+    demo = all(map(_is_demo, every))
     now = Present(home, view, root, sub, prices, settings.sandbox, _notices(asked), demo)
     if demo:
         yield now
@@ -111,6 +113,21 @@ def _asked(view: RunView, roles: tuple[str, ...], given: Mapping[str, str | None
         )
         asked[role] = model
     return asked
+
+
+def _deeper(view: RunView, roles: tuple[str, ...], given: Mapping[str, str | None]) -> Iterator[str]:
+    """The recorded models of child runs that may be asked. Raises InputError for one that cannot be."""
+    from rlm_core import semconv as sc
+    from rlm_core.models import check_usable
+    from traces.recorded_settings import read_options
+    from traces.replay_facts import top_facts
+
+    for depth, named in read_options(top_facts(view).text(sc.OPTIONS)).models.items():
+        for role in roles:
+            model = getattr(named, role)
+            if given[role] is None and model is not None:
+                check_usable(model, f"the recorded model of depth {depth} (--{role} names another)")
+                yield model
 
 
 def _is_demo(model: str) -> bool:

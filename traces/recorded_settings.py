@@ -1,0 +1,144 @@
+"""The limits and options that a run had, out of its record: what playing it again, or continuing it, begins
+with.
+
+The record is untrusted: what no run can have had is a `RecordError` with one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from rlm_core.corpus import Corpus
+from rlm_core.errors import ConfigError, RecordError
+from rlm_core.limits import Limits
+from rlm_core.lm_handler import ToolSpec
+from rlm_core.options import DepthModels, Options
+from rlm_core.tools import Tool
+from traces.detail import decoded
+
+_LEAST: Final = {"max_iterations": 1, "concurrency": 1, "max_workers": 1}
+_MOST: Final = 1 << 62  # of any limit: what no part of the engine can count any more is no limit
+_SPENDING: Final = ("max_calls", "max_tokens", "max_cost_usd")
+
+
+def read_limits(raw: object, *, spending: bool = False) -> Limits:
+    """The limits a run had; those on calls, tokens and dollars only with `spending`, since what a replay
+    spends has a budget of its own.
+    """
+    said = decoded(raw)
+    known = Limits(max_calls=None)
+    if not isinstance(said, dict):
+        return known if not spending else Limits()
+    values = {one.name: said[one.name] for one in fields(Limits) if one.name in said}
+    given = {name: values.pop(name) for name in _SPENDING if name in values}
+    for name, value in values.items():
+        if not _fits(value, getattr(known, name), _LEAST.get(name, 0)):
+            raise _impossible(name, value)
+    if spending:
+        values |= {name: _amount(name, value) for name, value in given.items()}
+    return replace(known, **values)
+
+
+def _fits(value: object, example: object, least: int) -> bool:
+    if value is None:
+        return example is None
+    kinds = (int, float) if example is None or isinstance(example, float) else (int,)
+    return type(value) in kinds and least <= value <= _MOST  # type: ignore[operator]
+
+
+def _amount(name: str, value: object) -> int | Decimal | None:
+    """A limit on spending."""
+    if value is None or (name != "max_cost_usd" and _fits(value, 1, 0)):
+        return value  # type: ignore[return-value]
+    try:
+        usd = Decimal(value) if name == "max_cost_usd" and isinstance(value, str) else None
+    except InvalidOperation:
+        usd = None
+    if usd is None or not usd.is_finite() or not 0 <= usd <= _MOST:
+        raise _impossible(name, value)
+    return usd
+
+
+def _impossible(name: str, value: object) -> RecordError:
+    return RecordError(
+        f"The record says that the limit {name} was {repr(value)[:40]}, which it cannot have been: "
+        "it is not replayable."
+    )
+
+
+def read_options(raw: object) -> Options:
+    """The options a run had; those of a record that says nothing of them are the usual ones.
+
+    Tools are as they were declared; built-in ones have their functions, of others see `without_function`.
+    """
+    said = decoded(raw)
+    if not isinstance(said, dict):
+        return Options()
+    tools, models, schema = said.get("tools"), said.get("models"), said.get("schema")
+    usual = Options()
+    try:
+        return Options(
+            strategy=said.get("strategy", usual.strategy),
+            cache=said.get("cache") is True,
+            schema=schema if isinstance(schema, dict) else None,
+            tools=tuple(_tool(one) for one in tools) if isinstance(tools, list) else (),
+            models=_models(models) if isinstance(models, dict) else {},
+            root_window=_whole(said.get("root_window")),
+            passages=_whole(said.get("passages")) or usual.passages,
+        )
+    except (ConfigError, TypeError, ValueError) as error:
+        raise RecordError(f"The options in the record are none that a run can have: {error}.") from None
+
+
+def without_function(options: Options) -> tuple[str, ...]:
+    """The names of the tools that a record only describes."""
+    return tuple(tool.spec.name for tool in options.tools if tool.run is _gone)
+
+
+def with_models(options: Options, root: str | None, sub: str | None) -> Options:
+    """The options for other models: one that is named takes the place of all of its role, at every depth."""
+    kept = {
+        depth: DepthModels(named.root if root is None else None, named.sub if sub is None else None)
+        for depth, named in options.models.items()
+    }
+    return replace(options, models=kept)
+
+
+def _tool(said: object) -> Tool:
+    if not isinstance(said, dict):
+        raise ValueError("a tool is no object")
+    name, description, parameters = said.get("name"), said.get("description"), said.get("parameters")
+    if not (isinstance(name, str) and isinstance(description, str) and isinstance(parameters, dict)):
+        raise ValueError("a tool has no name, description or parameters")
+    spec = ToolSpec(name, description, parameters)
+    return _built_in(spec) or Tool(spec, _gone)
+
+
+def _built_in(spec: ToolSpec) -> Tool | None:
+    try:
+        from rlm_core.builtin_tools import BUILTIN
+    except ImportError:
+        return None
+    known = BUILTIN.get(spec.name)
+    return known if known is not None and known.spec == spec else None
+
+
+def _gone(corpus: Corpus, arguments: Mapping[str, Any]) -> Any:
+    raise RecordError("the function of this tool is not in the record")
+
+
+def _models(said: Mapping[str, Any]) -> dict[int, DepthModels]:
+    found = {}
+    for depth, named in said.items():
+        root, sub = (named.get(role) for role in ("root", "sub")) if isinstance(named, dict) else (None, None)
+        found[int(depth)] = DepthModels(
+            root if isinstance(root, str) else None, sub if isinstance(sub, str) else None
+        )
+    return found
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and 0 < value <= _MOST else None
