@@ -1,6 +1,6 @@
 """`demo/root`: writes the cells of a run by rule, from the question alone. No language model is involved.
 
-It is stateless in (question, number of its earlier replies, last output) and never sees the corpus. Turn 0
+It is stateless in (question, number of its earlier turns, last output) and never sees the corpus. Turn 0
 explores; then come the cells of the first plan whose question form fits; the last one ends the run. For some
 forms the last cell hands over a variable, for others the root reads the answer from the output and types it
 into the cell.
@@ -31,8 +31,10 @@ def reply(messages: Sequence[Message]) -> str:
     """The root's next reply: prose and one cell, or plain text when the final answer is asked for."""
     if prompts.is_final_request(messages):
         return _forced(messages)
+    if prompts.is_summary_request(messages):
+        return _summary(messages)
     question = prompts.parse_question(messages)
-    turn = sum(m.role == "assistant" for m in messages)
+    turn = prompts.turns_so_far(messages)
     output = prompts.last_output(messages)
     if turn == 0:
         return _turn("I look at the context first.", cells.EXPLORE)
@@ -84,6 +86,17 @@ def _typed(output: str) -> str:
     lines += [f'answer["confidence"] = {confidence!r}'] if confidence else []
     lines += [f'answer["note"] = {note!r}'] if note else []
     return "\n".join([*lines, 'answer["ready"] = True'])
+
+
+def _summary(messages: Sequence[Message]) -> str:
+    """The lines of the outputs so far that say something by name, as plain text: what `_forced` looks for."""
+    told = {
+        found[0].strip(): None
+        for message in messages
+        if message.role == "user"
+        for found in re.finditer(r"^[ \t]*(?:ANSWER|TOTAL|CONFIDENCE|NOTE): .*$", message.content, re.M)
+    }
+    return "\n".join(told) or "The demo model has looked at the context; no cell has printed an answer yet."
 
 
 def _forced(messages: Sequence[Message]) -> str:

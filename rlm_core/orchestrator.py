@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -14,11 +15,14 @@ from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome, judge, partial
 from rlm_core.environment import Environment
 from rlm_core.errors import LimitReached, ModelError, SandboxError
+from rlm_core.history import History
 from rlm_core.lm_handler import Completion, Message
 from rlm_core.normalise import normalise
 from rlm_core.playback import PlaybackStopped
-from rlm_core.prompts import cell_output, final_request, opening
+from rlm_core.prompt_families import Family, family_of
+from rlm_core.prompts import cell_output, opening
 from rlm_core.root_calls import RootCalls
+from rlm_core.root_window import RootWindow
 from rlm_core.run_state import RunState
 from rlm_core.sandbox import SandboxReport
 from rlm_core.source_ranges import Prompt
@@ -43,7 +47,7 @@ class Orchestrator:
     depth: int = 0
     facts: dict[str, Attribute | None] = field(default_factory=dict)  # more attributes of the run span
     asked: Prompt | None = None  # of a child run: what its caller gave it, to be searched for
-    _messages: list[Message] = field(default_factory=list)
+    _history: History = field(default_factory=History)
     _refused: bool = False
     _budget_stops: int = 0
     _partial: str | None = None
@@ -88,7 +92,7 @@ class Orchestrator:
         stack.push_async_callback(environment.close)
         host = SubCalls(self.state, self.corpus, self.path, self.depth, self._run_child)
         cells = CellRuns(self.state, environment, host, self.path, self.depth, len(self.corpus.documents))
-        root = RootCalls(self.state, self.path, self.depth)
+        root = RootWindow(RootCalls(self.state, self.path, self.depth), self._history)
         reason: Any
         try:
             async with asyncio.timeout(seconds):
@@ -109,10 +113,10 @@ class Orchestrator:
         span.set({sc.SANDBOX: found.level, sc.SANDBOX_LAYERS: as_json(found.layers)})
         self.state.locked(found)
 
-    async def _loop(self, span: RunSpan, cells: CellRuns, root: RootCalls) -> Outcome | None:
+    async def _loop(self, span: RunSpan, cells: CellRuns, root: RootWindow) -> Outcome | None:
         """Turns until an answer; None when the turns are used up. Raises `LimitReached` and `ModelError`."""
         limits = self.state.limits
-        self._messages = await self._opening(span)
+        self._history.opening = tuple(await self._opening(span))
         for number in range(limits.max_iterations):
             self._iterations = number + 1
             iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, self._place(number))
@@ -139,15 +143,21 @@ class Orchestrator:
         """The first messages; what of the corpus stands in them is put on the run's span."""
         described = self.corpus.describe()
         self.state.sources.search_shown(Prompt.of(self.corpus, [[described]]), span)
-        return list(opening(self.question, described, self._budget_line(0)))
+        return list(opening(self.question, described, self._budget_line(0), self._family.system))
+
+    @cached_property
+    def _family(self) -> Family:
+        """How the root is spoken to, by its model and the sub-model at this depth."""
+        window, reply_tokens = self.state.options.root_window, self.state.limits.max_tokens_root
+        return family_of(*self.state.models(self.depth), root_window=window, reply_tokens=reply_tokens)
 
     async def _turn(
-        self, iteration: RunSpan, number: int, cells: CellRuns, root: RootCalls
+        self, iteration: RunSpan, number: int, cells: CellRuns, root: RootWindow
     ) -> Outcome | None:
         """One root call and its cells."""
         self.state.progress.phase = "asking the root"
         self.state.tell()
-        completion = await root.ask(iteration, number, tuple(self._messages))
+        completion = await root.ask(iteration, number)
         found = extract(completion.text or "", completion.finish_reason)
         remarks = [] if found.remark is None else [f"[{found.remark}]"]
         if not completion.text:
@@ -188,19 +198,17 @@ class Orchestrator:
     def _remember(self, completion: Completion, found: Extraction, shown: list[str], number: int) -> None:
         """Add the turn to the history: the reply up to its last cell, then what came of it."""
         said = found.kept if found.kept is not None else completion.text
-        self._messages.append(Message("assistant", said or "(no reply)"))
-        self._messages.append(cell_output(shown, self._budget_line(number + 1)))
+        told = cell_output(shown, self._budget_line(number + 1))
+        self._history.add(Message("assistant", said or "(no reply)"), told)
 
-    async def _force(self, span: RunSpan, root: RootCalls, reason: Any, why: str) -> Outcome:
+    async def _force(self, span: RunSpan, root: RootWindow, reason: Any, why: str) -> Outcome:
         """One extra root call after a limit. Only plain text can become the answer, marked as forced."""
         outcome = Outcome(reason, forced=True)
-        self._messages.append(final_request(why))
         place = {**self._place(self._iterations), sc.FORCED: True, sc.PREVIEW: "forced answer"}
         iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, place)
         try:
             async with asyncio.timeout(FORCED_SECONDS):
-                messages = tuple(self._messages)
-                completion = await root.ask(iteration, self._iterations, messages, forced=True)
+                completion = await root.ask_forced(iteration, self._iterations, why)
         except (ModelError, LimitReached, TimeoutError) as error:
             iteration.fail(type(error).__name__, str(error))
             outcome.error = f"no forced answer could be had: {error or 'no time was left'}"
@@ -274,7 +282,8 @@ class Orchestrator:
             sc.SANDBOX: self.state.sandbox,
             sc.LIMITS: as_json({name: getattr(limits, name) for name in limits.__dataclass_fields__}),
         }
-        return recorder.start("run", sc.NAME_RUN, parent, {**facts, **self.facts})
+        facts |= {**self.facts, sc.PROMPTS_VERSION: self._family.version}
+        return recorder.start("run", sc.NAME_RUN, parent, facts)
 
     def _end(self, span: RunSpan, outcome: Outcome) -> None:
         if outcome.text is not None:

@@ -36,6 +36,14 @@ class Played:
     source: str = "record"  # record | patch
 
 
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """The reply of a root that was asked to sum up its oldest turns, and how many those were."""
+
+    completion: Completion
+    turns: int
+
+
 class Playback(Protocol):
     """What a run that is played again takes from its record. Any method may raise `PlaybackStopped`."""
 
@@ -43,6 +51,14 @@ class Playback(Protocol):
         """The root's reply in a turn; raises `LimitReached` or `TimeoutError` where the recorded run was
         stopped by a limit before this turn.
         """
+        ...
+
+    def summary(self, path: str, iteration: int) -> Summed | None:
+        """The summary of older turns that was made before a turn, None when none is on record."""
+        ...
+
+    def root_beside(self) -> None:
+        """A root call that is no turn is about to be asked of a model."""
         ...
 
     def cell(self, path: str, iteration: int, number: int) -> str | None:

@@ -26,9 +26,24 @@ class RootCalls:
         self, parent: RunSpan, iteration: int, messages: tuple[Message, ...], *, forced: bool = False
     ) -> Completion:
         """One root call; raises `ModelError` or `LimitReached` when it is given up."""
-        played = None
-        if self.state.playback is not None:
-            played = self.state.playback.turn(self.path, iteration, forced)
+        return await self.call(parent, iteration, messages, self.played(iteration, forced), forced=forced)
+
+    def played(self, iteration: int, forced: bool) -> Completion | None:
+        """What the record of a run that is played again holds of a turn; None: a model is to be asked."""
+        playback = self.state.playback
+        return None if playback is None else playback.turn(self.path, iteration, forced)
+
+    async def call(
+        self,
+        parent: RunSpan,
+        iteration: int,
+        messages: tuple[Message, ...],
+        played: Completion | None,
+        *,
+        forced: bool = False,
+        summed: int | None = None,
+    ) -> Completion:
+        """As `ask`, with what is known of the reply. `summed`: it is asked to sum up so many turns."""
         request = Request(
             model=self.state.models(self.depth)[0],
             messages=messages,
@@ -50,6 +65,8 @@ class RootCalls:
                 sc.MESSAGES_PRIOR: prior,
                 sc.MESSAGES_ADDED: added,
                 sc.OI_INPUT: preview(messages[-1].content),
+                sc.COMPACTED: None if summed is None else True,
+                sc.COMPACTED_TURNS: summed,
             },
         )
         if played is not None:
@@ -87,9 +104,7 @@ class RootCalls:
         return "forced" if forced else "root"
 
     def _delta(self, messages: tuple[Message, ...]) -> tuple[int, str]:
-        """How many messages stand from the last call, and role and hash of the new ones. History only ever
-        grows.
-        """
+        """How many messages stand from the last call, and role and hash of the others."""
         prior = 0
         for old, new in zip(self._known, messages, strict=False):
             if old is not new:

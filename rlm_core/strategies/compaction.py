@@ -13,6 +13,7 @@ from rlm_core.errors import ConfigError
 from rlm_core.lm_handler import Message
 from rlm_core.prompts import cut_middle
 from rlm_core.root_calls import RootCalls
+from rlm_core.root_window import RootWindow
 from rlm_core.strategies import texts, words
 from rlm_core.strategies.reading import Reading, replied
 from rlm_core.telemetry import RunSpan
@@ -59,9 +60,10 @@ class Compaction(Reading):
         """The best answer that the summary so far allows, in the one extra call after a limit."""
         if not self._summary:
             return Outcome(reason, error=why)
-        self._messages = list(words.answering(self.question, self._summary))
+        self._history.opening = tuple(words.answering(self.question, self._summary))
         self._partial = self._summary
-        outcome = await self._force(span, root, reason, f"{why[:1].upper()}{why[1:]}.")
+        within = RootWindow(root, self._history)
+        outcome = await self._force(span, within, reason, f"{why[:1].upper()}{why[1:]}.")
         outcome.note = why
         return outcome
 

@@ -416,7 +416,7 @@ ITEMS: dict[str, tuple[Look, object]] = {
         lambda r: [r.of("run")["versions"]["rlmscope"], r.summary["engine_version"]],
         [rlm_core.__version__] * 2,
     ),
-    "environment: prompts": (lambda r: r.of("run")["facts"]["prompts.version"], PROMPTS_VERSION),
+    "environment: prompts": (lambda r: r.of("run")["facts"]["prompts.version"], f"{PROMPTS_VERSION}/gpt"),
     "environment: limits": (
         lambda r: [r.of("run")["limits"][key] for key in ("output_shown_chars", "max_calls", "max_depth")],
         [400, 50, 1],
