@@ -12,9 +12,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from rlm_core.errors import ModelError
+
+#: An image of the size that is sent takes some 85 to 1,600 tokens with the large models of OpenAI, Anthropic
+#: and Google; small models that count it many times over bill more than is reserved.
+IMAGE_TOKENS: Final = 1_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +203,17 @@ def estimate_tokens(text: str) -> int:
     return (len(text) + 3) // 4
 
 
+def estimate_input(messages: Sequence[Message]) -> int:
+    """What messages take as input, by `estimate_tokens`; an image counts as `IMAGE_TOKENS`, whatever its
+    size.
+    """
+    return sum(estimate_tokens(m.content) + IMAGE_TOKENS * len(m.images) for m in messages)
+
+
 def estimate_usage(messages: Sequence[Message], reply: str | None) -> Usage:
     """Usage by `estimate_tokens`, for handlers whose model reports none."""
     return Usage(
-        input=sum(estimate_tokens(m.content) for m in messages),
+        input=estimate_input(messages),
         output=estimate_tokens(reply or ""),
         estimated=True,
     )
