@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rlm_core.lm_handler import ToolSpec
 from rlm_core.telemetry import as_json, sha256_text
 from rlm_core.wire import Slot
 
@@ -26,9 +28,16 @@ class Identity:
     occurrence: int
 
 
-def hash_of_request(prompt_hash: str, model: str, max_tokens: int | None, schema: Any) -> str:
-    """The request hash of a sub-call, see `rlm_core.semconv.REQUEST_HASH`."""
-    return sha256_text(as_json([prompt_hash, model, max_tokens, schema]))
+def hash_of_request(
+    prompt_hash: str, model: str, max_tokens: int | None, schema: Any, tools: Sequence[ToolSpec] = ()
+) -> str:
+    """The request hash of a sub-call, see `rlm_core.semconv.REQUEST_HASH`; what a call has not is not in it,
+    so that the hashes of calls without tools are those of earlier versions.
+    """
+    parts: list[Any] = [prompt_hash, model, max_tokens, schema]
+    if tools:
+        parts.append({"tools": [[tool.name, tool.description, tool.parameters] for tool in tools]})
+    return sha256_text(as_json(parts))
 
 
 def template(slot: Slot) -> str:

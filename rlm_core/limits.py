@@ -30,6 +30,8 @@ class Limits:
     attempts, not calls). `cell_seconds` is wall time without the time sub-calls are outstanding,
     `cell_cpu_seconds` is CPU time of the worker, which never pauses. Sizes are in characters or bytes as
     named, `request_timeout` is in seconds for one attempt, `max_tokens_*` is what one reply may have.
+    `max_tool_rounds` is how often one sub-call may go on to call tools, `max_tool_calls` counts the calls of
+    tools in the whole run, `tool_seconds` is wall time of one of them.
     """
 
     max_iterations: int = 30
@@ -51,6 +53,9 @@ class Limits:
     request_timeout: float = 60.0
     max_tokens_sub: int = 4096
     max_tokens_root: int = 8192
+    max_tool_rounds: int = 8
+    max_tool_calls: int | None = 5_000
+    tool_seconds: float = 30.0
 
 
 def unpriced(limits: Limits, models: Iterable[str], prices: PriceTable) -> list[str]:
@@ -109,6 +114,7 @@ class Ledger:
     limits: Limits
     clock: Callable[[], float] = time.monotonic
     calls: int = 0
+    tool_calls: int = 0
     spent: Amount = field(default_factory=Amount)
     reserved: Amount = field(default_factory=Amount)
     in_flight: int = 0
@@ -159,6 +165,13 @@ class Ledger:
             self.refusals += 1
             raise LimitReached("calls", f"the run's limit of {self.limits.max_calls:,} sub-calls is used up")
         self.calls += 1
+
+    def admit_tool_call(self) -> None:
+        """Count one call of a tool; raises `LimitReached("tool_calls")` when there is none left."""
+        most = self.limits.max_tool_calls
+        if most is not None and self.tool_calls >= most:
+            raise LimitReached("tool_calls", f"the run's limit of {most:,} tool calls is used up")
+        self.tool_calls += 1
 
     def expected_output(self, max_tokens: int | None, role: Literal["root", "sub"]) -> int:
         """Tokens a reply is expected to have, at most `max_tokens`: the 95th percentile (nearest rank) of the
@@ -225,6 +238,7 @@ class Ledger:
         width = {"concurrency": self.limits.concurrency, "workers": self.limits.max_workers}
         return {
             "calls": {"spent": self.calls, "limit": self.limits.max_calls},
+            "tool_calls": {"spent": self.tool_calls, "limit": self.limits.max_tool_calls},
             "tokens": {"spent": self.spent.tokens, "limit": self.limits.max_tokens},
             "usd": {
                 "spent": decimal_text(self.spent.usd),

@@ -23,7 +23,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from rlm_core.errors import ModelError
 from rlm_core.litellm_errors import malformed, timed_out, to_model_error, usage_number
-from rlm_core.lm_handler import Completion, Request, Usage
+from rlm_core.lm_handler import Completion, Message, Request, ToolCall, Usage
 from rlm_core.pricing import decimal_text
 
 _LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
@@ -159,6 +159,8 @@ def _discard(async_coroutine: Coroutine[Any, Any, Any]) -> None:
 async def _ask(request: Request) -> Any:
     """LiteLLM's response, or the `ModelError` to raise."""
     _hush()
+    if request.tools and not _takes_tools(request.model):
+        return ModelError("bad_request", f"{request.model}: this model takes no tools; run it without them")
     try:
         async with asyncio.timeout(request.timeout):
             return await _loaded.acompletion(**_arguments(request))
@@ -171,7 +173,7 @@ async def _ask(request: Request) -> Any:
 def _arguments(request: Request) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "model": request.model,
-        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "messages": [_message(message) for message in request.messages],
         "timeout": _transport_timeout(request.timeout),
         "max_retries": 0,
         "drop_params": True,
@@ -183,7 +185,39 @@ def _arguments(request: Request) -> dict[str, Any]:
     if request.schema is not None:
         shape = {"name": "answer", "schema": dict(request.schema)}
         arguments["response_format"] = {"type": "json_schema", "json_schema": shape}
+    if request.tools:
+        arguments["tools"] = [
+            {"type": "function", "function": {"name": tool.name, "description": tool.description,
+             "parameters": dict(tool.parameters)}}
+            for tool in request.tools
+        ]  # fmt: skip
     return arguments
+
+
+def _message(message: Message) -> dict[str, Any]:
+    made: dict[str, Any] = {"role": message.role, "content": _content(message)}
+    if message.tool_calls:
+        made["content"] = message.content or None
+        made["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        made["tool_call_id"] = message.tool_call_id
+    return made
+
+
+def _content(message: Message) -> Any:
+    return message.content
+
+
+def _takes_tools(model: str) -> bool:
+    """Whether LiteLLM sends tools to this model; else it would leave them out and say nothing."""
+    try:
+        known = _loaded.get_supported_openai_params(model=model)
+    except Exception:  # an id it does not know: the call itself says so
+        return True
+    return known is None or "tools" in known
 
 
 def _transport_timeout(seconds: float) -> float:
@@ -211,8 +245,21 @@ def _completion(request: Request, response: Any) -> Completion:
         model_returned=getattr(response, "model", None) or None,
         response_id=getattr(response, "id", None) or None,
         raw_usage=raw,
+        tool_calls=_tool_calls(request.model, message),
         facts=_facts(response),
     )
+
+
+def _tool_calls(model: str, message: Any) -> tuple[ToolCall, ...]:
+    """The tools a reply calls. A server that numbers none of its calls gets numbers back."""
+    made = []
+    for number, call in enumerate(getattr(message, "tool_calls", None) or ()):
+        function = getattr(call, "function", None)
+        name, arguments = getattr(function, "name", None), getattr(function, "arguments", None)
+        if not isinstance(name, str) or not isinstance(arguments, str | None):
+            raise malformed(model, "calls a tool without a name")
+        made.append(ToolCall(getattr(call, "id", None) or f"call_{number}", name, arguments or ""))
+    return tuple(made)
 
 
 def _raw_usage(response: Any) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ _COUNTS = ("input", "output", "cached_read", "cache_write", "reasoning")
 
 
 Facts = dict[str, Attribute | None]
+Check = Callable[[Completion], ModelError | None]
 NOTHING_BILLED: Final[Facts] = {sc.COST_USD: "0", sc.COST_STATUS: "free"}
 
 
@@ -31,9 +32,9 @@ class CallDropped(RunCancelled):
 
 
 @dataclass
-class Spent:
+class Bill:
     """Usage and price of a call so far: the sum over its attempts; a count stays None until one attempt
-    reports it.
+    reports it. `tries` counts the attempts, `sent` says whether any request left.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -41,6 +42,8 @@ class Spent:
     status: str = ""
     row: str | None = None
     findings: str | None = None
+    tries: int = 0
+    sent: bool = False
 
     def add(self, usage: Usage, price: pricing.Price) -> None:
         """Take one attempt in."""
@@ -57,6 +60,11 @@ class ModelCalls:
     def __init__(self, state: RunState) -> None:
         self._state = state
 
+    @property
+    def state(self) -> RunState:
+        """The run whose calls are made."""
+        return self._state
+
     async def ask(
         self,
         request: Request,
@@ -64,49 +72,64 @@ class ModelCalls:
         dropped: Callable[[], bool] = lambda: False,
         *,
         claim: Claim = "sub",
+        bill: Bill | None = None,
+        check: Check = lambda completion: None,
+        facts: Facts | None = None,
     ) -> Completion:
         """Ask until an answer comes or the policy gives up. Sets usage, cost and outcome on `span`, but
         leaves it open.
 
         `dropped` is asked before each attempt: true = nobody waits for the answer any more. `claim` says
-        which part of the budget the call may use. Raises `ModelError` (given up), `LimitReached` (no room in
-        the budget) or `CallDropped`.
+        which part of the budget the call may use. With a `bill` this is one of several requests of a call:
+        whoever has the bill closes it. `check` says what is wrong with a completion, `facts` go onto every
+        attempt. Raises `ModelError` (given up, or by `check`), `LimitReached` (no room in the budget) or
+        `CallDropped`.
         """
-        state, spent, tries, sent = self._state, Spent(), 0, False
+        state, own = self._state, bill or Bill()
 
         async def before(_: int) -> None:
             if dropped():
                 raise CallDropped("the cell that asked has ended")
 
         async def attempt(index: int, waited: float, retry_after: float | None) -> Completion:
-            nonlocal tries, sent
-            tries = index + 1
-            facts: Facts = {sc.ATTEMPT: index, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
+            known: Facts = {sc.ATTEMPT: own.tries, sc.RETRY_WAIT: waited or None, sc.RETRY_AFTER: retry_after}
+            own.tries += 1
             async with state.attempts:  # reserve only what can leave now: the overshoot is what is in flight
                 await before(index)
                 reservation = self._reservation(request)
                 used = _Used(reservation)
                 await state.ledger.reserve(reservation, claim)
-                sent = True
+                own.sent = True
                 try:
-                    return await self._attempt(request, span, facts, spent, used)
+                    return await self._attempt(request, span, {**(facts or {}), **known}, own, used, check)
                 finally:
                     state.ledger.settle(reservation, used.amount, used.output, request.role)
 
         try:
             return await with_retries(attempt, policy=state.policy, rng=state.rng, before=before)
         finally:
-            span.set({sc.ATTEMPTS: tries, **usage_attributes(spent.usage), **_cost_attributes(spent)})
-            self._count(spent)
-            if not sent and state.playback is not None:
-                state.playback.unsent()
+            if bill is None:
+                self.close(own, span)
+
+    def close(self, bill: Bill, span: RunSpan) -> None:
+        """Put what a call used onto its span, and count it: once, when its last request has ended."""
+        span.set({sc.ATTEMPTS: bill.tries, **usage_attributes(bill.usage), **_cost_attributes(bill)})
+        self._count(bill)
+        if not bill.sent and self._state.playback is not None:
+            self._state.playback.unsent()
 
     async def _attempt(
-        self, request: Request, parent: RunSpan, facts: Facts, spent: Spent, used: _Used
+        self,
+        request: Request,
+        parent: RunSpan,
+        facts: Facts,
+        bill: Bill,
+        used: _Used,
+        check: Check,
     ) -> Completion:
         """One try in one span; the start is on record before the request leaves. Raises `ModelError`.
 
-        What it used is added to `spent` (for the call's span) and put into `used` (for the ledger).
+        What it used is added to `bill` (for the call's span) and put into `used` (for the ledger).
         """
         facts |= {sc.REQUEST_MODEL: request.model, sc.ROLE: request.role}
         span = self._state.recorder.start("attempt", sc.NAME_ATTEMPT, parent, facts)
@@ -114,61 +137,66 @@ class ModelCalls:
         try:
             async with asyncio.timeout(request.timeout + TIMEOUT_GRACE):
                 completion = await self._state.handler.complete(request)
-            if request.role == "sub" and (problem := _no_answer(completion)) is not None:
-                raise problem
+            if request.role == "sub" and (wrong := _no_answer(request, completion) or check(completion)):
+                raise wrong
         except TimeoutError:
             message = f"no answer within {request.timeout:g} s"
             raise self._failed(
-                span, request, ModelError("timeout", message, retryable=True), spent, used
+                span, request, ModelError("timeout", message, retryable=True), bill, used
             ) from None
         except ModelError as error:
             if completion is not None:
-                self._record(span, completion, request, spent, used)
+                self._record(span, completion, request, bill, used)
                 _keep_texts(span, completion)
             elif error.kind != "timeout":
                 span.set(NOTHING_BILLED)
-            raise self._failed(span, request, error, spent, used) from None
+            raise self._failed(span, request, error, bill, used) from None
         except asyncio.CancelledError:
-            self._charge_unanswered(span, request, spent, used)
+            self._charge_unanswered(span, request, bill, used)
             span.fail("cancelled", "the run was stopped while this attempt was in flight", "cancelled")
             raise
         except Exception as error:  # a defect of the handler: typed, recorded, not retried
             problem = ModelError("unknown", f"{type(error).__name__}: {error}")
-            raise self._failed(span, request, problem, spent, used) from error
-        self._record(span, completion, request, spent, used)
+            raise self._failed(span, request, problem, bill, used) from error
+        self._record(span, completion, request, bill, used)
+        if (
+            completion.tool_calls and request.tools
+        ):  # not the last word of its call, which has the text otherwise
+            _keep_texts(span, completion)
         span.end("ok")
         return completion
 
     def _failed(
-        self, span: RunSpan, request: Request, error: ModelError, spent: Spent, used: _Used
+        self, span: RunSpan, request: Request, error: ModelError, bill: Bill, used: _Used
     ) -> ModelError:
         """Close a failed attempt."""
         if error.kind == "timeout":
-            self._charge_unanswered(span, request, spent, used)
-        span.set({sc.HTTP_STATUS: error.status})
+            self._charge_unanswered(span, request, bill, used)
+        problem = str(error) if error.kind == "schema" else None
+        span.set({sc.HTTP_STATUS: error.status, sc.SCHEMA_PROBLEM: problem})
         span.fail(error.kind, str(error))
         return error
 
-    def _charge_unanswered(self, span: RunSpan, request: Request, spent: Spent, used: _Used) -> None:
+    def _charge_unanswered(self, span: RunSpan, request: Request, bill: Bill, used: _Used) -> None:
         """Nobody waited for the answer: the request counts with an estimate, since it may well be billed."""
         usage = Usage(input=_input_tokens(request), output=0, estimated=True)
-        self._charge(span, request, usage, spent, used)
+        self._charge(span, request, usage, bill, used)
 
     def _charge(
-        self, span: RunSpan, request: Request, usage: Usage, spent: Spent, used: _Used
+        self, span: RunSpan, request: Request, usage: Usage, bill: Bill, used: _Used
     ) -> pricing.Price:
         price = self._state.prices.price(request.model, usage)
         span.set({**usage_attributes(usage), sc.COST_USD: _usd(price), sc.COST_STATUS: price.status})
-        spent.add(usage, price)
+        bill.add(usage, price)
         used.take(usage, price)
         return price
 
     def _record(
-        self, span: RunSpan, completion: Completion, request: Request, spent: Spent, used: _Used
+        self, span: RunSpan, completion: Completion, request: Request, bill: Bill, used: _Used
     ) -> None:
         """What the provider sent, on the attempt."""
-        price = self._charge(span, request, completion.usage, spent, used)
-        spent.findings = cost_findings(price, completion.facts.get(sc.COST_LITELLM))
+        price = self._charge(span, request, completion.usage, bill, used)
+        bill.findings = cost_findings(price, completion.facts.get(sc.COST_LITELLM))
         span.set(
             {
                 sc.RESPONSE_MODEL: completion.model_returned,
@@ -176,7 +204,7 @@ class ModelCalls:
                 sc.FINISH_REASONS: as_json([completion.finish_reason]),
                 sc.USAGE_RAW: as_json(completion.raw_usage) if completion.raw_usage is not None else None,
                 **completion.facts,
-                sc.FINDINGS: spent.findings,
+                sc.FINDINGS: bill.findings,
             }
         )
 
@@ -190,14 +218,14 @@ class ModelCalls:
         usd = self._state.prices.upper_bound_usd(request.model, tokens_in, tokens_out)
         return Amount(tokens_in + tokens_out, usd or Decimal(0), usd is not None)
 
-    def _count(self, spent: Spent) -> None:
+    def _count(self, bill: Bill) -> None:
         totals = self._state.totals
-        totals.input += spent.usage.input or 0
-        totals.output += spent.usage.output or 0
-        if spent.status != "unknown":  # as every reader of the record sums up: a call is known or it is not
-            totals.usd += spent.usd
-        if spent.status:
-            totals.statuses.add(spent.status)
+        totals.input += bill.usage.input or 0
+        totals.output += bill.usage.output or 0
+        if bill.status != "unknown":  # as every reader of the record sums up: a call is known or it is not
+            totals.usd += bill.usd
+        if bill.status:
+            totals.statuses.add(bill.status)
         self._state.tell()
 
 
@@ -220,8 +248,10 @@ class _Used:
         self.output = usage.output
 
 
-def _no_answer(completion: Completion) -> ModelError | None:
+def _no_answer(request: Request, completion: Completion) -> ModelError | None:
     """A sub-call's reply that must not pass for an empty text. (The root is told instead, and goes on.)"""
+    if completion.tool_calls and request.tools:
+        return None
     if not completion.text and completion.finish_reason == "length":
         return ModelError(
             "length",
@@ -263,6 +293,7 @@ def request_attributes(request: Request) -> dict[str, Attribute | None]:
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "schema": request.schema,
+        "tools": [tool.name for tool in request.tools] or None,
     }
     return {
         sc.OPERATION: "chat",
@@ -292,16 +323,16 @@ def usage_attributes(usage: Usage) -> dict[str, Attribute | None]:
     }
 
 
-def _cost_attributes(spent: Spent) -> dict[str, Attribute | None]:
-    if not spent.status:  # no attempt had an answer or timed out: nothing that anybody bills
+def _cost_attributes(bill: Bill) -> dict[str, Attribute | None]:
+    if not bill.status:  # no attempt had an answer or timed out: nothing that anybody bills
         return NOTHING_BILLED
-    known = spent.status != "unknown"
+    known = bill.status != "unknown"
     return {
-        sc.COST_USD: pricing.decimal_text(spent.usd) if known else None,
-        sc.COST_STATUS: spent.status,
-        sc.COST_PRICE: spent.row,
-        sc.FINDINGS: spent.findings,
-        sc.OI_COST: float(spent.usd) if known else None,
+        sc.COST_USD: pricing.decimal_text(bill.usd) if known else None,
+        sc.COST_STATUS: bill.status,
+        sc.COST_PRICE: bill.row,
+        sc.FINDINGS: bill.findings,
+        sc.OI_COST: float(bill.usd) if known else None,
     }
 
 
@@ -310,7 +341,10 @@ def _usd(price: pricing.Price) -> str | None:
 
 
 def _input_tokens(request: Request) -> int:
-    return sum(estimate_tokens(message.content) for message in request.messages)
+    said = sum(estimate_tokens(message.content) for message in request.messages)
+    called = sum(estimate_tokens(call.arguments) for m in request.messages for call in m.tool_calls)
+    told = [tool.description + as_json(tool.parameters) for tool in request.tools]
+    return said + called + sum(map(estimate_tokens, told))
 
 
 def _sum(a: int | None, b: int | None) -> int | None:

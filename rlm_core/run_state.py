@@ -17,6 +17,7 @@ from rlm_core.pricing import PriceTable
 from rlm_core.progress import Progress, Watcher
 from rlm_core.retries import RetryPolicy
 from rlm_core.sandbox import MEANING, Level, SandboxReport, below
+from rlm_core.shared_answers import SharedAnswers
 from rlm_core.source_ranges import SourceRanges
 from rlm_core.telemetry import Recorder
 
@@ -67,6 +68,8 @@ class RunState:
     totals: Totals = field(default_factory=Totals)
     sub_calls: int = 0
     failed_sub_calls: int = 0
+    cache_hits: int = 0  # sub-calls answered by an equal one of this run
+    tool_calls: int = 0
     notices: list[str] = field(default_factory=list)  # what whoever asked should know, in sentences
     playback: Playback | None = None  # of a run that is played again
     aliases: dict[str, str] = field(default_factory=dict)  # recorded model -> the one that takes its place
@@ -74,6 +77,7 @@ class RunState:
 
     def __post_init__(self) -> None:
         self.sources = SourceRanges(self.recorder)
+        self.shared = SharedAnswers()
         self.attempts = asyncio.Semaphore(self.limits.concurrency)
         self.workers: dict[int, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(self.limits.max_workers)

@@ -5,16 +5,17 @@ it.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from rlm_core import semconv as sc
-from rlm_core.call_identity import Identity, hash_of_request, template
+from rlm_core.call_identity import Identity
+from rlm_core.cell_scope import CellScope
+from rlm_core.conversation import Conversation
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError
-from rlm_core.lm_handler import Message, Request
+from rlm_core.lm_handler import Completion, Request
 from rlm_core.model_calls import (
     NOTHING_BILLED,
     CallDropped,
@@ -25,48 +26,18 @@ from rlm_core.model_calls import (
 from rlm_core.normalise import normalise
 from rlm_core.playback import Place, PlaybackStopped, Played
 from rlm_core.run_state import RunState
+from rlm_core.schema_check import SchemaError, Shape, shape_of
 from rlm_core.source_ranges import Prompt
+from rlm_core.sub_requests import SubRequests
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
+from rlm_core.tool_runs import ToolRuns
+from rlm_core.values import to_form
 from rlm_core.wire import OpenCall, Part, Slot, chars_of
 
-REFUSALS_PER_CELL: Final = 8
-HOST_REPLIES_PER_CELL: Final = 1_000
-TURNED_AWAY_PER_CELL: Final = 1_000
+__all__ = ["CellScope", "ChildRunner", "Reply", "SubCalls"]
+
 Reply = dict[str, Any]
 ChildRunner = Callable[["CellScope", OpenCall, Slot, int, RunSpan], Awaitable[Reply]]
-
-
-@dataclass
-class CellScope:
-    """The cell that is running: parent of the spans of its calls."""
-
-    number: int
-    span: RunSpan
-    host: SubCalls
-    interrupt: Callable[[str], None]
-    ended: bool = False
-    submitted: int = 0
-    refusals: int = 0  # by the budget
-    turned_away: int = 0  # for other reasons, before they were requests
-    host_replies: int = 0
-
-    def note_host_reply(self) -> None:
-        """Each is recorded, so a cell that asks for ever is stopped."""
-        self.host_replies += 1
-        if self.host_replies == HOST_REPLIES_PER_CELL:
-            self.interrupt(f"budget() was called {HOST_REPLIES_PER_CELL:,} times")
-
-    def note_refusal(self) -> None:
-        """A refused call costs nothing, so a cell that asks again and again is stopped."""
-        self.refusals += 1
-        if self.refusals == REFUSALS_PER_CELL:
-            self.interrupt(f"{REFUSALS_PER_CELL} sub-calls refused by the budget")
-
-    def note_turned_away(self) -> None:
-        """The same for calls that can never be answered, such as those that name a foreign model."""
-        self.turned_away += 1
-        if self.turned_away == TURNED_AWAY_PER_CELL:
-            self.interrupt(f"{TURNED_AWAY_PER_CELL:,} sub-calls could not be made")
 
 
 @dataclass
@@ -87,7 +58,6 @@ class SubCalls:
     missed: int = 0
     scope: CellScope | None = None
     iteration: int = 0
-    _occurrences: Counter[str] = field(default_factory=Counter)
     _record: dict[tuple[str, int], Reply] = field(default_factory=dict)
     _budgets: list[Reply] = field(default_factory=list)
     _budgets_served: int = 0
@@ -95,6 +65,7 @@ class SubCalls:
 
     def __post_init__(self) -> None:
         self._models = ModelCalls(self.state)
+        self._requests = SubRequests(self.state, self.corpus, self.depth)
         self._asking = set[asyncio.Task[Any] | None]()  # whose calls a model answers
         # the texts of a large batch are read and held only for as many slots as can soon be sent
         self._places = asyncio.Semaphore(2 * self.state.limits.concurrency)
@@ -102,7 +73,7 @@ class SubCalls:
     def begin_replay(self) -> None:
         """The cells run again from the first one: serve every reply from the record, from its start."""
         self.replaying, self.missed = True, 0
-        self._occurrences.clear()
+        self._requests.forget()
         self._budgets_served = 0
 
     def end_replay(self) -> None:
@@ -161,25 +132,57 @@ class SubCalls:
 
     async def _llm(self, scope: CellScope, parent: RunSpan, call: OpenCall, slot: Slot, index: int) -> Reply:
         try:
-            model = self._model(call.model)
-            texts = self._resolve(slot, model)
+            model = self._requests.model(call.model)
+            shape = _shape(call)
+            texts = self._requests.resolve(slot, model)
         except (CorpusError, ModelError) as error:
             kind = error.kind if isinstance(error, ModelError) else "bad_request"
             return self.refuse(scope, parent, call, slot, index, kind, str(error))
-        request, identity = self._identify(call, slot, model, texts)
+        request, identity = self._requests.identify(call, slot, model, texts)
         prompt = Prompt.of(self.corpus, [slot.whole()])
         facts = {**self._call_facts(scope, call, index), sc.SOURCE_RANGES: prompt.at_once()}
         span = self._start_call(parent, request, identity, facts)
         self.state.sources.search(prompt, span)
-        known = self._record.get((identity.request_hash, identity.occurrence))
+        known, source = self._record.get((identity.request_hash, identity.occurrence)), "record"
+        if (
+            known is None
+            and (played := self._played(scope, call, index, span, request, identity)) is not None
+        ):
+            known, source = played.reply, played.source
         if known is not None:
-            return self._serve_known(span, known)
-        if (played := self._played(scope, call, index, span, request, identity)) is not None:
-            return self._serve_known(span, played.reply, played.source)
-        reply = await self._ask(scope, span, request, identity)
-        if self.state.playback is not None:
-            self.state.playback.answered(request, identity.prompt_hash, reply)
-        return reply
+            return _for_code(self._serve_known(span, known, source), shape)
+        reply = await self._answered(scope, span, request, identity, shape)
+        return _for_code(reply, shape)
+
+    async def _answered(
+        self, scope: CellScope, span: RunSpan, request: Request, identity: Identity, shape: Shape | None
+    ) -> Reply:
+        """A reply of the model, or that of an equal call of this run where the run wants that."""
+
+        async def ask() -> Reply:
+            reply = await self._ask(scope, span, request, identity, shape)
+            if self.state.playback is not None:
+                self.state.playback.answered(request, identity.prompt_hash, reply)
+            return reply
+
+        if not self.state.options.cache:
+            return await ask()
+        try:
+            reply, is_hit = await self.state.shared.get(identity.request_hash, ask)
+        except asyncio.CancelledError:
+            span.fail("cancelled", "the run was stopped", "cancelled")
+            raise
+        if not is_hit:
+            return reply
+        try:
+            self._admit(span)
+        except LimitReached as error:
+            scope.note_refusal()
+            self.state.sub_calls += 1
+            return self._failed(span, "budget", str(error))
+        self.state.cache_hits += 1
+        self._record[identity.request_hash, identity.occurrence] = reply
+        return self._serve_known(span, reply, "cache")
 
     def _played(
         self,
@@ -214,7 +217,9 @@ class SubCalls:
             return None
         return self.state.playback.budget(self.path, self.scope.number)
 
-    async def _ask(self, scope: CellScope, span: RunSpan, request: Request, identity: Identity) -> Reply:
+    async def _ask(
+        self, scope: CellScope, span: RunSpan, request: Request, identity: Identity, shape: Shape | None
+    ) -> Reply:
         state = self.state
         state.sub_calls += 1
         state.progress.calls_running += 1
@@ -222,17 +227,8 @@ class SubCalls:
         self._asking.add(asyncio.current_task())
         try:
             self._admit(span)
-            completion = await self._models.ask(request, span, lambda: scope.ended)
-            text = completion.text or ""
-            span.text(sc.RESPONSE, text)
-            if completion.reasoning:
-                span.text(sc.REASONING, completion.reasoning)
-            facts = {
-                **response_attributes(completion),
-                sc.OI_OUTPUT: preview(text),
-                sc.PREVIEW: preview(text),
-            }
-            span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
+            completion = await self._conversation(scope, span, shape).hold(request)
+            text = _end(span, completion)
             reply: Reply = {"ok": text}
         except CallDropped as error:
             span.fail("cancelled", str(error), "cancelled")
@@ -254,6 +250,16 @@ class SubCalls:
             state.tell()
         self._record[identity.request_hash, identity.occurrence] = reply
         return reply
+
+    def _conversation(self, scope: CellScope, span: RunSpan, shape: Shape | None) -> Conversation:
+        place: dict[str, Attribute | None] = {
+            sc.RUN_PATH: self.path,
+            sc.DEPTH: self.depth,
+            sc.ITERATION: self.iteration,
+            sc.CELL: scope.number,
+        }
+        tools = ToolRuns(self.state, self.corpus, span, place)
+        return Conversation(self._models, span, lambda: scope.ended, tools, shape)
 
     def _admit(self, span: RunSpan) -> None:
         """Raises `LimitReached` when no call is left: nothing was asked then, so nothing is billed."""
@@ -305,7 +311,7 @@ class SubCalls:
         if slot.too_large is not None or chars > self.state.limits.max_prompt_chars:
             return {sc.PROMPT + ".chars": chars or None}
         try:
-            text = self.text_of(parts)
+            text = self._requests.text_of(parts)
         except CorpusError:
             return {}
         return {**self._prompt_facts(text), sc.PROMPT_HASH: sha256_text(text)}
@@ -330,26 +336,32 @@ class SubCalls:
             span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
         return reply
 
+    def text_of(self, parts: list[Part]) -> str:
+        """Parts as text; raises `CorpusError` for a place outside the corpus. Check `chars_of` first."""
+        return self._requests.text_of(parts)
+
     def _replayed(self, call: OpenCall, slot: Slot) -> Reply:
         """The recorded reply of a call, while a worker is rebuilt."""
+        shape = None
         try:
             if call.op == "rlm":
                 key = self.child_key(slot)
             else:
-                model = self._model(call.model)
-                _, identity = self._identify(call, slot, model, self._resolve(slot, model))
+                shape = _shape(call)
+                model = self._requests.model(call.model)
+                _, identity = self._requests.identify(call, slot, model, self._requests.resolve(slot, model))
                 key = (identity.request_hash, identity.occurrence)
         except (CorpusError, ModelError) as error:
             return _error("bad_request", str(error))
         if (reply := self._record.get(key)) is not None:
-            return reply
+            return _for_code(reply, shape)
         self.missed += 1
         return _error("record", "this call was not made before the worker was lost")
 
     def child_key(self, slot: Slot) -> tuple[str, int]:
         """The identity of a child run: its question, its context and how often it was asked before."""
         request_hash = sha256_text(as_json(["rlm", slot.prompt, slot.contexts]))
-        return request_hash, self._next_occurrence(request_hash)
+        return request_hash, self._requests.next_occurrence(request_hash)
 
     def remember(self, key: tuple[str, int], reply: Reply) -> None:
         """Keep the reply of a child run for a rebuild."""
@@ -370,60 +382,6 @@ class SubCalls:
     def recorded(self, key: tuple[str, int]) -> Reply | None:
         """The reply this run already has for a call."""
         return self._record.get(key)
-
-    def text_of(self, parts: list[Part]) -> str:
-        """Parts as text; raises `CorpusError` for a place outside the corpus. Check `chars_of` first."""
-        return "".join(part if isinstance(part, str) else self.corpus.text(*part) for part in parts)
-
-    def _resolve(self, slot: Slot, model: str) -> str:
-        """The prompt as the model will see it."""
-        if slot.too_large is not None:
-            raise ModelError("too_large", f"a prompt of {slot.too_large:,} bytes is too large to be sent")
-        chars, most = chars_of(slot.prompt) + chars_of(slot.snippet), self.state.limits.max_prompt_chars
-        if chars > most:
-            raise ModelError(
-                "too_large", f"a prompt of {chars:,} characters exceeds the limit of {most:,}; send parts"
-            )
-        return self.text_of(slot.whole())
-
-    def _model(self, asked: str | None) -> str:
-        """The model of a call. Generated code may name only the models of this run."""
-        root, sub = self.state.models(self.depth)
-        names = {"root": root, "sub": sub, **self.state.aliases}
-        model = sub if asked is None else names.get(asked, asked)
-        if model not in (root, sub):
-            raise ModelError(
-                "bad_request", f"model {asked!r} is not part of this run; there are {sub!r} and {root!r}"
-            )
-        return model
-
-    def _identify(self, call: OpenCall, slot: Slot, model: str, prompt: str) -> tuple[Request, Identity]:
-        most = min(call.max_tokens or self.state.limits.max_tokens_sub, self.state.limits.max_tokens_sub)
-        prompt_hash = sha256_text(prompt)
-        request_hash = hash_of_request(prompt_hash, model, most, call.schema)
-        identity = Identity(
-            prompt=prompt,
-            prompt_hash=prompt_hash,
-            template_hash=sha256_text(template(slot)),
-            request_hash=request_hash,
-            occurrence=self._next_occurrence(request_hash),
-        )
-        request = Request(
-            model=model,
-            messages=(Message("user", prompt),),
-            role="sub",
-            max_tokens=most,
-            schema=call.schema,
-            timeout=self.state.limits.request_timeout,
-            request_hash=request_hash,
-            occurrence=identity.occurrence,
-        )
-        return request, identity
-
-    def _next_occurrence(self, request_hash: str) -> int:
-        occurrence = self._occurrences[request_hash]
-        self._occurrences[request_hash] += 1
-        return occurrence
 
     def _start_call(
         self, parent: RunSpan, request: Request, identity: Identity, facts: dict[str, Attribute | None]
@@ -487,3 +445,30 @@ def _ordinal(call: OpenCall, index: int) -> int:
 
 def _error(kind: str, message: str) -> Reply:
     return {"err": kind, "msg": message[:2000]}
+
+
+def _end(span: RunSpan, completion: Completion) -> str:
+    """Close the span of a call with the reply it ended with."""
+    text = completion.text or ""
+    span.text(sc.RESPONSE, text)
+    if completion.reasoning:
+        span.text(sc.REASONING, completion.reasoning)
+    facts = {**response_attributes(completion), sc.OI_OUTPUT: preview(text), sc.PREVIEW: preview(text)}
+    span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
+    return text
+
+
+def _shape(call: OpenCall) -> Shape | None:
+    """What the replies of a call have to fit; raises `ModelError` for a schema that is none."""
+    try:
+        return None if call.schema is None else shape_of(call.schema)
+    except SchemaError as error:
+        raise ModelError("bad_request", str(error)) from None
+
+
+def _for_code(reply: Reply, shape: Shape | None) -> Reply:
+    """A reply as code gets it: with a schema the value. What is kept, recorded and played is the text."""
+    if shape is None or "ok" not in reply:
+        return reply
+    value, problem = shape.read(reply["ok"])
+    return {"v": to_form(value)} if problem is None else _error("schema", problem)

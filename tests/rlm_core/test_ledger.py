@@ -251,6 +251,7 @@ def test_the_statement_holds_every_dimension() -> None:
     ledger.spent.add(Amount(3, Decimal("0.25"), usd_known=False))
     assert ledger.statement() == {
         "calls": {"spent": 0, "limit": 5_000},
+        "tool_calls": {"spent": 0, "limit": 5_000},
         "tokens": {"spent": 3, "limit": 5},
         "usd": {"spent": "0.25", "known": False, "limit": "2.5"},
         "seconds": {"spent": 3, "limit": 9},

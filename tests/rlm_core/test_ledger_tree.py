@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlm_core import RLM, Answer, Completion, FunctionLMHandler, Limits, Request, sub_calls
+from rlm_core import RLM, Answer, Completion, FunctionLMHandler, Limits, Request, cell_scope
 from rlm_core import semconv as sc
 from rlm_core.errors import ConfigError, ModelError
 from rlm_core.lm_handler import Usage, estimate_tokens
@@ -185,7 +185,7 @@ def test_an_attempt_that_is_stopped_in_flight_counts_with_an_estimate(tmp_path: 
 def test_a_cell_that_asks_for_ever_is_stopped(
     call: str, limits: Limits, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sub_calls, "TURNED_AWAY_PER_CELL", 20)
+    monkeypatch.setattr(cell_scope, "TURNED_AWAY_PER_CELL", 20)
     _, view, _ = play(tmp_path, turns(SPIN.format(call=call)), limits)
     spun = of_kind(view, "cell")[0]
     assert spun.error_type == "KeyboardInterrupt", spun

@@ -1,0 +1,208 @@
+"""JSON that has to fit a JSON schema: replies of sub-models, arguments of tools, answers of runs.
+
+Schemas can come from generated code, so checking is bounded: no reference is fetched, a check that takes too
+many steps ends, and regular expressions run under a time limit (the package `regex`; Python's own has none).
+`format` is not checked. The rest is JSON Schema by the package `jsonschema` (draft 2020-12 unless the schema
+names another).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import lru_cache
+from importlib import import_module
+from itertools import islice
+from typing import Any, Final
+
+from rlm_core.telemetry import as_json
+
+MOST_SCHEMA_CHARS: Final = 50_000
+MOST_STEPS: Final = 50_000  # keywords looked at in one check, about a second
+PATTERN_SECONDS: Final = 1.0  # of all regular expressions in one check
+_MOST_PROBLEMS: Final = 3
+_SHOWN: Final = 200  # characters of one problem
+_FENCED: Final = re.compile(r"^[ \t]*```[ \t]*(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.M | re.S | re.I)
+_NOT_HERE: Final = ("patternProperties", "$dynamicRef", "$recursiveRef")
+
+
+class SchemaError(ValueError):
+    """A schema that cannot be used; the message is a sentence."""
+
+
+class NotJson(ValueError):
+    """A text that is not one JSON value; the message is a clause that says why."""
+
+
+class _TooMuch(Exception):
+    """A check that takes too long; the message is a clause."""
+
+
+class _Work:
+    """What is left to one check."""
+
+    def __init__(self) -> None:
+        self.steps = MOST_STEPS
+        self.until = time.monotonic() + PATTERN_SECONDS
+
+    def step(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise _TooMuch(f"checking it takes more than {MOST_STEPS:,} steps")
+
+
+_work: ContextVar[_Work] = ContextVar("_work")
+
+
+def parse_json(text: str) -> Any:
+    """The JSON value a text is, or that its one fenced block holds. Raises `NotJson`."""
+    blocks = _FENCED.findall(text)
+    try:
+        return _loads(text)
+    except NotJson as error:
+        if len(blocks) == 1:
+            return _loads(blocks[0])
+        if len(blocks) > 1:
+            raise NotJson(f"it holds {len(blocks)} fenced blocks, not one JSON value") from None
+        raise error
+
+
+class Shape:
+    """A schema, checked once, that values can be held against. Raises `SchemaError` for one that is none."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.text = as_json(schema)
+        if len(self.text) > MOST_SCHEMA_CHARS:
+            raise SchemaError(f"the schema has more than {MOST_SCHEMA_CHARS:,} characters")
+        plain: Any = json.loads(self.text)
+        _refuse(plain)
+        base = import_module("jsonschema.validators").validator_for(
+            plain, default=import_module("jsonschema").Draft202012Validator
+        )
+        plain.pop("$schema", None)  # else a reference to the root would bring back an unbounded checker
+        try:
+            base.check_schema(plain)
+        except import_module("jsonschema").SchemaError as error:
+            raise SchemaError(f"the schema is no JSON schema: {_told(error)}") from None
+        except RecursionError:
+            raise SchemaError("the schema is nested too deeply") from None
+        self._checker = _bounded(base)(plain, registry=import_module("referencing").Registry())
+
+    def problem(self, value: Any) -> str | None:
+        """Why a JSON value does not fit, in a clause; None when it does."""
+        token = _work.set(_Work())
+        try:
+            found = [_told(error) for error in islice(self._checker.iter_errors(value), _MOST_PROBLEMS)]
+        except _TooMuch as error:
+            found = [str(error)]
+        except RecursionError:
+            found = ["it is nested too deeply to be checked"]
+        except import_module("referencing").exceptions.Unresolvable as error:
+            found = [f"the schema refers to {str(error)[:_SHOWN]}, which is not in it"]
+        finally:
+            _work.reset(token)
+        return "; ".join(found) or None
+
+    def read(self, text: str) -> tuple[Any, str | None]:
+        """The value of a reply and why it does not fit; None and the reason when it is no JSON."""
+        try:
+            value = parse_json(text)
+        except NotJson as error:
+            return None, str(error)
+        return value, self.problem(value)
+
+
+@lru_cache(64)
+def _shape(text: str) -> Shape:
+    return Shape(json.loads(text))
+
+
+def shape_of(schema: Mapping[str, Any]) -> Shape:
+    """The shape of a schema; those used last are kept. Raises `SchemaError`."""
+    text = as_json(schema)
+    return _shape(text) if len(text) <= MOST_SCHEMA_CHARS else Shape(schema)
+
+
+def plain_value(value: Any) -> Any:
+    """A Python value as the JSON it would be: a tuple is a list; what JSON lacks stays as it is."""
+    if isinstance(value, tuple | list):
+        return [plain_value(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain_value(item) for key, item in value.items()}
+    return value
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except NotJson:
+        raise
+    except RecursionError:
+        raise NotJson("it is nested too deeply") from None
+    except ValueError as error:
+        raise NotJson(f"it is not JSON ({str(error)[:_SHOWN]})") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise NotJson(f"{name} is not JSON")
+
+
+def _refuse(schema: Any, *, top: bool = True) -> None:
+    """Raise `SchemaError` for keywords that would leave the bounds of a check."""
+    if isinstance(schema, list):
+        for item in schema:
+            _refuse(item, top=False)
+    elif isinstance(schema, dict):
+        for key, item in schema.items():
+            if key in _NOT_HERE or (key == "$schema" and not top):
+                raise SchemaError(f"the schema uses {key!r}, which is not supported")
+            _refuse(item, top=False)
+
+
+def _told(error: Any) -> str:
+    where = "" if error.json_path == "$" else f"{error.json_path}: "
+    message = " ".join(str(error.message).split())
+    if len(message) > _SHOWN:  # the value comes first in it and may be long; what is wrong comes last
+        message = f"{message[: _SHOWN // 2]} … {message[-_SHOWN // 2 :]}"
+    return where + message
+
+
+@lru_cache(8)
+def _bounded(base: Any) -> Any:
+    """A checker that counts its steps."""
+    rules = {name: _counted(rule) for name, rule in base.VALIDATORS.items()}
+    rules |= {"pattern": _pattern, "uniqueItems": _unique}
+    return import_module("jsonschema.validators").extend(base, rules)
+
+
+def _counted(rule: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(checker: Any, wanted: Any, value: Any, schema: Any) -> Any:
+        _work.get().step()
+        return rule(checker, wanted, value, schema)
+
+    return counted
+
+
+def _pattern(checker: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+    if not isinstance(value, str):
+        return
+    regex, work = import_module("regex"), _work.get()
+    work.step()
+    try:
+        found = regex.search(wanted, value, timeout=max(0.001, work.until - time.monotonic()))
+    except TimeoutError:
+        raise _TooMuch(f"the pattern {wanted[:80]!r} takes too long to be searched for") from None
+    except regex.error as error:
+        raise _TooMuch(f"the pattern {wanted[:80]!r} cannot be used: {error}") from None
+    if found is None:
+        yield import_module("jsonschema").ValidationError(f"{value!r} does not match {wanted!r}")
+
+
+def _unique(checker: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+    """By the JSON of the items: comparing each with each takes too long for a long list."""
+    _work.get().step()
+    if wanted and isinstance(value, list) and len({as_json(item) for item in value}) < len(value):
+        yield import_module("jsonschema").ValidationError("it has items that are not unique")

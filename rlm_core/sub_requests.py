@@ -1,0 +1,85 @@
+"""From a call in a cell to the request that a model gets, and what makes two of them the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from rlm_core.call_identity import Identity, hash_of_request, template
+from rlm_core.corpus import Corpus
+from rlm_core.errors import ModelError
+from rlm_core.lm_handler import Message, Request
+from rlm_core.run_state import RunState
+from rlm_core.telemetry import sha256_text
+from rlm_core.wire import OpenCall, Part, Slot, chars_of
+
+
+@dataclass
+class SubRequests:
+    """The requests of one run path over one corpus."""
+
+    state: RunState
+    corpus: Corpus
+    depth: int
+    _occurrences: Counter[str] = field(default_factory=Counter)
+
+    def forget(self) -> None:
+        """The cells run again from the first one: occurrences are counted anew."""
+        self._occurrences.clear()
+
+    def text_of(self, parts: list[Part]) -> str:
+        """Parts as text; raises `CorpusError` for a place outside the corpus. Check `chars_of` first."""
+        return "".join(part if isinstance(part, str) else self.corpus.text(*part) for part in parts)
+
+    def resolve(self, slot: Slot, model: str) -> str:
+        """The prompt as the model will see it; raises `ModelError` for one that is too large."""
+        if slot.too_large is not None:
+            raise ModelError("too_large", f"a prompt of {slot.too_large:,} bytes is too large to be sent")
+        chars, most = chars_of(slot.prompt) + chars_of(slot.snippet), self.state.limits.max_prompt_chars
+        if chars > most:
+            raise ModelError(
+                "too_large", f"a prompt of {chars:,} characters exceeds the limit of {most:,}; send parts"
+            )
+        return self.text_of(slot.whole())
+
+    def model(self, asked: str | None) -> str:
+        """The model of a call; raises `ModelError`: generated code may name only the models of this run."""
+        root, sub = self.state.models(self.depth)
+        names = {"root": root, "sub": sub, **self.state.aliases}
+        model = sub if asked is None else names.get(asked, asked)
+        if model not in (root, sub):
+            raise ModelError(
+                "bad_request", f"model {asked!r} is not part of this run; there are {sub!r} and {root!r}"
+            )
+        return model
+
+    def identify(self, call: OpenCall, slot: Slot, model: str, prompt: str) -> tuple[Request, Identity]:
+        """The request of a call, and what makes it the same as another one. Counts its occurrence."""
+        most = min(call.max_tokens or self.state.limits.max_tokens_sub, self.state.limits.max_tokens_sub)
+        prompt_hash = sha256_text(prompt)
+        request_hash = hash_of_request(prompt_hash, model, most, call.schema, self.state.options.tool_specs)
+        identity = Identity(
+            prompt=prompt,
+            prompt_hash=prompt_hash,
+            template_hash=sha256_text(template(slot)),
+            request_hash=request_hash,
+            occurrence=self.next_occurrence(request_hash),
+        )
+        request = Request(
+            model=model,
+            messages=(Message("user", prompt),),
+            role="sub",
+            max_tokens=most,
+            schema=call.schema,
+            tools=self.state.options.tool_specs,
+            timeout=self.state.limits.request_timeout,
+            request_hash=request_hash,
+            occurrence=identity.occurrence,
+        )
+        return request, identity
+
+    def next_occurrence(self, request_hash: str) -> int:
+        """How often this request was made on this run path before."""
+        occurrence = self._occurrences[request_hash]
+        self._occurrences[request_hash] += 1
+        return occurrence
