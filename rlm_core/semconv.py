@@ -111,6 +111,10 @@ LEDGER: Final = "rlm.ledger"  # JSON: spent and limit by dimension at the end
 STRATEGY: Final = "rlm.strategy"  # a strategy of rlm_core.options; absent: rlm
 OPTIONS: Final = "rlm.options"  # JSON of rlm_core.options.Options, with the declared tools and their schemas
 RESUME_OF: Final = "rlm.resume.of"  # id of the dead run that this one continues
+RESUME_SPENT: Final = "rlm.resume.spent"  # JSON: what the runs before had spent; it counts against the limits
+RESUME_ANYWAY: Final = (
+    "rlm.resume.anyway"  # true: it went on where its cells came out otherwise than recorded
+)
 SCHEMA_PROBLEM: Final = (
     "rlm.schema.problem"  # why a reply (or the answer) did not fit its schema, in a sentence
 )
@@ -182,8 +186,10 @@ TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_ARGUMENTS: Final = "rlm.tool.arguments"  # payload prefix: JSON as the model wrote it
 TOOL_RESULT: Final = "rlm.tool.result"  # payload prefix: what the model was told
 TOOL_ROUND: Final = "rlm.tool.round"  # on an attempt or tool span: from 0, how often tools had run before
-#: Images sent with a prompt, as JSON [{sha256, mime, bytes, width, height, source}, ...]: `sha256` names a
-#: payload that holds the image as a data URL, `source` is [document, page] or null for one that code made.
+#: Images of a prompt, as JSON [{name, key, source, sha256, mime, bytes, width, height}, ...]: `key` is part
+#: of the request hash, `source` is [document, page] (page 0: an image file) or null for one that code made.
+#: `sha256` names a payload that holds the image as a data URL; it and what follows it are there only when the
+#: image was sent to a model, not where the reply came out of a record.
 IMAGES: Final = "rlm.images"
 BATCH_SIZE: Final = "rlm.batch.size"
 BATCH_FAILED: Final = "rlm.batch.failed"

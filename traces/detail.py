@@ -9,6 +9,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import class_tokens
 from traces.rows import SpanRow, money_json
+from traces.span_images import span_images
 from traces.spool import DECODER
 from traces.subtotals import below
 from traces.view import RunView
@@ -64,6 +65,7 @@ _SAID: Final = frozenset(
         sc.CELL,
         sc.PHASE,
         sc.CALL_INDEX,
+        sc.IMAGES,
     )
     + (sc.COST_USD, sc.COST_STATUS, sc.OI_KIND, sc.OI_MODEL, sc.OI_COST, sc.OI_INPUT, sc.OI_OUTPUT)
     + (sc.OI_PROMPT_TOKENS, sc.OI_COMPLETION_TOKENS, sc.OI_TOTAL_TOKENS)
@@ -93,6 +95,7 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     below a run, iteration, cell or batch took (see `traces.subtotals.below`), and `facts` holds every
     attribute that no other key says, without the prefix `rlm.`: nothing that was recorded is left out.
     A text is null where the span has none; `missing` lists texts whose payload is not in the record.
+    `images` are those that a call was shown (`traces.span_images`).
     `messages` (of a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones
     are not in the record.
     """
@@ -108,6 +111,7 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     detail["missing"] = sorted(key for key, text in bodies.items() if text is None and named[key] is not None)
     detail["messages"] = messages and [{**m, "content": texts.get(m["sha256"])} for m in messages]
     detail["messages_complete"] = complete
+    detail["images"] = span_images(span)
     detail["attempts"] = [_attempt(child) for child in view.spans if _is_attempt_of(child, span)]
     detail["hashes"] = {key: sha256 for key, sha256 in named.items() if sha256 is not None}
     detail["classes"] = class_tokens(span.tokens, span.cached_read, span.cache_write) if span.tokens else None

@@ -15,6 +15,7 @@ _SECTIONS: Final = (
     "question",
     "messages",
     "prompt",
+    "images",
     "code",
     "response",
     "reasoning",
@@ -126,12 +127,26 @@ def _section(name: str, value: Any, sha256: object, *, everything: bool) -> Iter
             yield block(text) if isinstance(text, str) else "(not in the record)"
     elif isinstance(value, Mapping):
         yield from (f"{line(key)}: {_inline(item)}" for key, item in value.items())
+    elif name == "images":
+        yield from map(_image, value)
     elif isinstance(value, list) and all(isinstance(item, str) for item in value):
         yield line(", ".join(value))
     elif isinstance(value, list):
         yield from (_inline(item) for item in value)
     else:
         yield _inline(value)
+
+
+def _image(image: Mapping[str, Any]) -> str:
+    """`report.pdf, page 3: image/png, 1,414 x 2,000 pixels, 181,044 bytes, sha256 ...`."""
+    name = line(image.get("name") or "an image")
+    if image.get("sha256") is None:
+        return f"{name}: not sent, the reply came from the record (key {line(image.get('key') or '?')})"
+    size = [image.get(key) or 0 for key in ("width", "height", "bytes")]
+    return (
+        f"{name}: {line(image.get('mime') or '?')}, {size[0]:,} x {size[1]:,} pixels, {size[2]:,} bytes, "
+        f"sha256 {image['sha256']}"
+    )
 
 
 def _corpus(table: str, everything: bool) -> Iterator[str]:

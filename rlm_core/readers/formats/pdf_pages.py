@@ -9,7 +9,6 @@ from typing import Final
 from rlm_core.readers.formats.pictures import keep
 from rlm_core.readers.output import LONGEST_EDGE, Output, Unreadable
 
-VERSION: Final = 1  # of how a page is drawn: part of what makes two calls the same
 _MOST_SCALE: Final = 4.0  # of 72 dpi: small pages are not blown up beyond 288 dpi
 
 
