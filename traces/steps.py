@@ -8,7 +8,7 @@ be missing or lead round in a circle, and every cell and iteration is a step of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -192,7 +192,7 @@ class Replay:
         number, top = 0, self.view.by_id.get(run)
         for iteration, cells in turns:
             inner = () if iteration is None else self._children.get(iteration.span_id, ())
-            root = next((span for span in inner if span.kind == "root_call"), None)
+            root = _turn_call(inner)
             made: list[SpanRow | None] = [*cells] or [None]
             for position, cell in enumerate(made):
                 number += 1
@@ -210,3 +210,12 @@ class Replay:
             found = above.span_id if above.kind == "run" else self._runs[above.span_id]
             self._runs.update(dict.fromkeys(path, found))
         return self._runs[span.span_id]
+
+
+def _turn_call(below: Iterable[SpanRow]) -> SpanRow | None:
+    """The root call that is an iteration's turn: the last one that does not sum up the turns before it (one
+    that was refused as too long comes before that).
+    """
+    calls = [span for span in below if span.kind == "root_call"]
+    turns = [span for span in calls if span.attributes.get(sc.COMPACTED) is not True]
+    return next(reversed(turns or calls), None)

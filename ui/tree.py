@@ -135,13 +135,19 @@ def _title(span: SpanRow) -> str:
     titles = {
         "run": "run" if span.parent_id is None else f"rlm_query, depth {span.depth}",
         "iteration": f"iteration {span.iteration} {span.preview or ''}",
-        "root_call": f"root {span.model}",
+        "root_call": f"root {span.model}{_summing(span)}",
         "cell": " ".join(str(part) for part in ("cell", span.cell, span.phase) if part is not None),
         "batch": "llm_batch",
         "sub_call": f"{call} {span.model}",
         "attempt": "attempt",
     }
     return line(titles.get(span.kind, span.name))
+
+
+def _summing(span: SpanRow) -> str:
+    turns = span.attributes.get(sc.COMPACTED_TURNS)
+    of = f"{turns} turns" if type(turns) is int and turns != 1 else "a turn"
+    return f", summary of {of}" if span.attributes.get(sc.COMPACTED) is True else ""
 
 
 def _is_empty(span: SpanRow) -> bool:
