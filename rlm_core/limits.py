@@ -90,6 +90,7 @@ class Before:
     """What a run that is continued had spent: calls, tokens, dollars (the known part) and wall seconds."""
 
     calls: int = 0
+    tool_calls: int = 0
     tokens: int = 0
     usd: Decimal = Decimal(0)
     usd_known: bool = True
@@ -134,6 +135,7 @@ class Ledger:
     def take_over(self, before: Before) -> None:
         """Count what was spent before the run began as if it had been spent in it."""
         self.calls += before.calls
+        self.tool_calls += before.tool_calls
         self.spent.add(Amount(before.tokens, before.usd, before.usd_known))
         self.started -= before.seconds
 

@@ -11,17 +11,16 @@ from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from rlm_core.corpus import Corpus
 from rlm_core.errors import ConfigError, RecordError
 from rlm_core.limits import Limits
 from rlm_core.lm_handler import ToolSpec
 from rlm_core.options import DepthModels, Options
-from rlm_core.tools import Tool
+from rlm_core.tools import Tool, has_function, without_function
 from traces.detail import decoded
 
 _LEAST: Final = {"max_iterations": 1, "concurrency": 1, "max_workers": 1}
 _MOST: Final = 1 << 62  # of any limit: what no part of the engine can count any more is no limit
-_SPENDING: Final = ("max_calls", "max_tokens", "max_cost_usd")
+_SPENDING: Final = ("max_calls", "max_tokens", "max_cost_usd", "max_tool_calls")
 
 
 def read_limits(raw: object, *, spending: bool = False) -> Limits:
@@ -72,7 +71,7 @@ def _impossible(name: str, value: object) -> RecordError:
 def read_options(raw: object) -> Options:
     """The options a run had; those of a record that says nothing of them are the usual ones.
 
-    Tools are as they were declared; built-in ones have their functions, of others see `without_function`.
+    Tools are as they were declared; built-in ones have their functions, of others see `lacking`.
     """
     said = decoded(raw)
     if not isinstance(said, dict):
@@ -93,9 +92,9 @@ def read_options(raw: object) -> Options:
         raise RecordError(f"The options in the record are none that a run can have: {error}.") from None
 
 
-def without_function(options: Options) -> tuple[str, ...]:
+def lacking(options: Options) -> tuple[str, ...]:
     """The names of the tools that a record only describes."""
-    return tuple(tool.spec.name for tool in options.tools if tool.run is _gone)
+    return tuple(tool.spec.name for tool in options.tools if not has_function(tool))
 
 
 def with_models(options: Options, root: str | None, sub: str | None) -> Options:
@@ -108,26 +107,16 @@ def with_models(options: Options, root: str | None, sub: str | None) -> Options:
 
 
 def _tool(said: object) -> Tool:
+    from rlm_core.builtin_tools import BUILTIN
+
     if not isinstance(said, dict):
         raise ValueError("a tool is no object")
     name, description, parameters = said.get("name"), said.get("description"), said.get("parameters")
     if not (isinstance(name, str) and isinstance(description, str) and isinstance(parameters, dict)):
         raise ValueError("a tool has no name, description or parameters")
     spec = ToolSpec(name, description, parameters)
-    return _built_in(spec) or Tool(spec, _gone)
-
-
-def _built_in(spec: ToolSpec) -> Tool | None:
-    try:
-        from rlm_core.builtin_tools import BUILTIN
-    except ImportError:
-        return None
-    known = BUILTIN.get(spec.name)
-    return known if known is not None and known.spec == spec else None
-
-
-def _gone(corpus: Corpus, arguments: Mapping[str, Any]) -> Any:
-    raise RecordError("the function of this tool is not in the record")
+    known = BUILTIN.get(name)
+    return known if known is not None and known.spec == spec else without_function(spec)
 
 
 def _models(said: Mapping[str, Any]) -> dict[int, DepthModels]:

@@ -31,7 +31,7 @@ from traces.home import Home
 from traces.judging import Judge, Judged
 from traces.playing import Deck, Patches, Playing
 from traces.program import read_program, read_replies
-from traces.recorded_settings import with_models, without_function
+from traces.recorded_settings import lacking, with_models
 from traces.same_answer import same_answer
 from traces.trial import Budget, Difference, Mode, Outcome, Patch, Replayability, Spent, Target, Trial
 from traces.view import RunView
@@ -227,7 +227,7 @@ class Replayer:
             self.view.payload,
             self._others,
             self._memo,
-            without_function(self._options),
+            lacking(self._options),
         )
         limits = self.program.limits
         if self.budget.usd is not None and before.usd is not None:
