@@ -28,6 +28,14 @@ class Identity:
     occurrence: int
 
 
+def hash_of_prompt(prompt: str, images: Sequence[str] = ()) -> str:
+    """The prompt hash of a sub-call, see `rlm_core.semconv.PROMPT_HASH`; `images` are the keys of those that
+    are shown with it (`rlm_core.images.Named`).
+    """
+    digest = sha256_text(prompt)
+    return sha256_text(as_json([digest, {"images": list(images)}])) if images else digest
+
+
 def hash_of_request(
     prompt_hash: str, model: str, max_tokens: int | None, schema: Any, tools: Sequence[ToolSpec] = ()
 ) -> str:

@@ -106,6 +106,18 @@ def data_url(image: Image) -> str:
     return f"data:{image.mime};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
+def blind(model: str) -> str | None:
+    """A sentence on a model of which LiteLLM's table says that it takes no images; None when it does, or
+    when nothing is known. It is asked all the same: the table may be wrong.
+    """
+    from rlm_core.context_window import known_facts
+
+    facts = known_facts(model)
+    if not facts or facts.get("supports_vision") is True:
+        return None
+    return f"{model} was shown images, but by LiteLLM's table it takes none: look at what it says of them"
+
+
 @dataclass
 class Images:
     """The images of one run, drawn once while they are kept in memory."""

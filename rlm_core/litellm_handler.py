@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.errors import ModelError
+from rlm_core.images import data_url
 from rlm_core.litellm_errors import malformed, timed_out, to_model_error, usage_number
 from rlm_core.lm_handler import Completion, Message, Request, ToolCall, Usage
 from rlm_core.pricing import decimal_text
@@ -208,7 +209,11 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _content(message: Message) -> Any:
-    return message.content
+    """The text, and images behind it where there are any."""
+    if not message.images:
+        return message.content
+    shown = [{"type": "image_url", "image_url": {"url": data_url(image)}} for image in message.images]
+    return [{"type": "text", "text": message.content}, *shown]
 
 
 def _takes_tools(model: str) -> bool:

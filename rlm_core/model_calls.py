@@ -13,7 +13,7 @@ from rlm_core import semconv as sc
 from rlm_core.cost_check import cost_findings
 from rlm_core.errors import ModelError, RunCancelled
 from rlm_core.limits import Amount, Claim
-from rlm_core.lm_handler import Completion, Request, Usage, estimate_tokens
+from rlm_core.lm_handler import Completion, Request, Usage, estimate_input, estimate_tokens
 from rlm_core.retries import with_retries
 from rlm_core.run_state import RunState
 from rlm_core.telemetry import Attribute, RunSpan, as_json
@@ -341,7 +341,7 @@ def _usd(price: pricing.Price) -> str | None:
 
 
 def _input_tokens(request: Request) -> int:
-    said = sum(estimate_tokens(message.content) for message in request.messages)
+    said = estimate_input(request.messages)
     called = sum(estimate_tokens(call.arguments) for m in request.messages for call in m.tool_calls)
     told = [tool.description + as_json(tool.parameters) for tool in request.tools]
     return said + called + sum(map(estimate_tokens, told))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
+from rlm_core.images import Images
 from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
 from rlm_core.options import Options
@@ -78,6 +79,7 @@ class RunState:
     def __post_init__(self) -> None:
         self.sources = SourceRanges(self.recorder)
         self.shared = SharedAnswers()
+        self.images = Images()
         self.attempts = asyncio.Semaphore(self.limits.concurrency)
         self.workers: dict[int, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(self.limits.max_workers)

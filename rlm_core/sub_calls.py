@@ -15,6 +15,7 @@ from rlm_core.cell_scope import CellScope
 from rlm_core.conversation import Conversation
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError
+from rlm_core.images import facts_of
 from rlm_core.lm_handler import Completion, Request
 from rlm_core.model_calls import (
     NOTHING_BILLED,
@@ -126,7 +127,11 @@ class SubCalls:
 
     async def _one(self, scope: CellScope, parent: RunSpan, call: OpenCall, slot: Slot, index: int) -> Reply:
         if call.op == "rlm":
-            return await self.run_child(scope, call, slot, index, parent)
+            try:
+                shape = _shape(call)
+            except ModelError as error:
+                return self.refuse(scope, parent, call, slot, index, error.kind, str(error))
+            return _for_code(await self.run_child(scope, call, slot, index, parent), shape)
         async with self._places:  # first come, first served: occurrences are counted in order of submission
             return await self._llm(scope, parent, call, slot, index)
 
@@ -134,13 +139,14 @@ class SubCalls:
         try:
             model = self._requests.model(call.model)
             shape = _shape(call)
-            texts = self._requests.resolve(slot, model)
+            texts, images = self._requests.resolve(slot, model), self._requests.images(slot)
         except (CorpusError, ModelError) as error:
             kind = error.kind if isinstance(error, ModelError) else "bad_request"
             return self.refuse(scope, parent, call, slot, index, kind, str(error))
-        request, identity = self._requests.identify(call, slot, model, texts)
+        request, identity = self._requests.identify(call, slot, model, texts, images)
         prompt = Prompt.of(self.corpus, [slot.whole()])
         facts = {**self._call_facts(scope, call, index), sc.SOURCE_RANGES: prompt.at_once()}
+        facts |= {sc.IMAGES: as_json([facts_of(image) for image in images]) if images else None}
         span = self._start_call(parent, request, identity, facts)
         self.state.sources.search(prompt, span)
         known, source = self._record.get((identity.request_hash, identity.occurrence)), "record"
@@ -151,7 +157,14 @@ class SubCalls:
             known, source = played.reply, played.source
         if known is not None:
             return _for_code(self._serve_known(span, known, source), shape)
-        reply = await self._answered(scope, span, request, identity, shape)
+        try:
+            request = await self._requests.with_images(request, images, span)
+        except ModelError as error:
+            self.state.sub_calls += 1
+            reply = self._failed(span, error.kind, str(error))
+            self._record[identity.request_hash, identity.occurrence] = reply
+        else:
+            reply = await self._answered(scope, span, request, identity, shape)
         return _for_code(reply, shape)
 
     async def _answered(
@@ -342,14 +355,14 @@ class SubCalls:
 
     def _replayed(self, call: OpenCall, slot: Slot) -> Reply:
         """The recorded reply of a call, while a worker is rebuilt."""
-        shape = None
         try:
+            shape = _shape(call)
             if call.op == "rlm":
-                key = self.child_key(slot)
+                key = self.child_key(slot, call.schema)
             else:
-                shape = _shape(call)
                 model = self._requests.model(call.model)
-                _, identity = self._requests.identify(call, slot, model, self._requests.resolve(slot, model))
+                texts, images = self._requests.resolve(slot, model), self._requests.images(slot)
+                _, identity = self._requests.identify(call, slot, model, texts, images)
                 key = (identity.request_hash, identity.occurrence)
         except (CorpusError, ModelError) as error:
             return _error("bad_request", str(error))
@@ -358,9 +371,12 @@ class SubCalls:
         self.missed += 1
         return _error("record", "this call was not made before the worker was lost")
 
-    def child_key(self, slot: Slot) -> tuple[str, int]:
-        """The identity of a child run: its question, its context and how often it was asked before."""
-        request_hash = sha256_text(as_json(["rlm", slot.prompt, slot.contexts]))
+    def child_key(self, slot: Slot, schema: Any = None) -> tuple[str, int]:
+        """The identity of a child run: its question, its context, the schema of its answer if it has one, and
+        how often it was asked before.
+        """
+        parts = ["rlm", slot.prompt, slot.contexts]
+        request_hash = sha256_text(as_json(parts if schema is None else [*parts, schema]))
         return request_hash, self._requests.next_occurrence(request_hash)
 
     def remember(self, key: tuple[str, int], reply: Reply) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from rlm_core.call_identity import Identity, hash_of_request, template
+from rlm_core import semconv as sc
+from rlm_core.call_identity import Identity, hash_of_prompt, hash_of_request, template
 from rlm_core.corpus import Corpus
 from rlm_core.errors import ModelError
+from rlm_core.images import Named, blind, data_url, facts_of, named
 from rlm_core.lm_handler import Message, Request
+from rlm_core.model_calls import NOTHING_BILLED
 from rlm_core.run_state import RunState
-from rlm_core.telemetry import sha256_text
+from rlm_core.telemetry import RunSpan, as_json, sha256_text
 from rlm_core.wire import OpenCall, Part, Slot, chars_of
 
 
@@ -53,10 +58,18 @@ class SubRequests:
             )
         return model
 
-    def identify(self, call: OpenCall, slot: Slot, model: str, prompt: str) -> tuple[Request, Identity]:
-        """The request of a call, and what makes it the same as another one. Counts its occurrence."""
+    def images(self, slot: Slot) -> tuple[Named, ...]:
+        """The images of a call, not drawn yet; raises `ModelError` for one that is not there."""
+        return named(self.corpus, slot.images)
+
+    def identify(
+        self, call: OpenCall, slot: Slot, model: str, prompt: str, images: Sequence[Named] = ()
+    ) -> tuple[Request, Identity]:
+        """The request of a call, and what makes it the same as another one. Counts its occurrence. The
+        request is without its images until `with_images` puts them in.
+        """
         most = min(call.max_tokens or self.state.limits.max_tokens_sub, self.state.limits.max_tokens_sub)
-        prompt_hash = sha256_text(prompt)
+        prompt_hash = hash_of_prompt(prompt, [image.key for image in images])
         request_hash = hash_of_request(prompt_hash, model, most, call.schema, self.state.options.tool_specs)
         identity = Identity(
             prompt=prompt,
@@ -77,6 +90,33 @@ class SubRequests:
             occurrence=identity.occurrence,
         )
         return request, identity
+
+    async def with_images(self, request: Request, images: Sequence[Named], span: RunSpan) -> Request:
+        """The request with its images, which are drawn now and put on the span of the call.
+
+        Raises `ModelError` when one of them cannot be: no model was asked then.
+        """
+        if not images:
+            return request
+        try:
+            drawn = await self.state.images.draw(self.corpus, images)
+        except ModelError:
+            span.set(NOTHING_BILLED)
+            if self.state.playback is not None:
+                self.state.playback.unsent()
+            raise
+        except asyncio.CancelledError:
+            span.fail("cancelled", "the run was stopped", "cancelled")
+            raise
+        payloads = [self.state.recorder.payload(data_url(one.image)) for one in drawn]
+        span.set(
+            {sc.IMAGES: as_json([facts_of(*each) for each in zip(images, drawn, payloads, strict=True)])}
+        )
+        if (notice := blind(request.model)) is not None and notice not in self.state.notices:
+            self.state.notices.append(notice)
+        *before, asked = request.messages
+        shown = replace(asked, images=tuple(one.image for one in drawn))
+        return replace(request, messages=(*before, shown))
 
     def next_occurrence(self, request_hash: str) -> int:
         """How often this request was made on this run path before."""
