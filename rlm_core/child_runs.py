@@ -31,7 +31,7 @@ async def run_child(
     from rlm_core.orchestrator import Orchestrator, answer_reply
 
     state, host = parent.state, scope.host
-    key = host.child_key(slot)
+    key = host.child_key(slot, call.schema)
     facts: dict[str, Attribute | None] = {
         **host.site(scope, call, index),
         sc.TEMPLATE_HASH: sha256_text(template(slot)),
@@ -63,7 +63,7 @@ async def run_child(
         path = parent.next_child_path()
         if state.playback is not None:
             path = state.playback.child_path(host.place(scope, call, index), key)
-        child = Orchestrator(state, corpus, question, path, parent.depth + 1, facts, asked)
+        child = Orchestrator(state, corpus, question, path, parent.depth + 1, facts, asked, call.schema)
         reply = answer_reply(await child.run(span))
     except LimitReached as error:
         kind = "depth" if error.dimension == "depth" else "budget"

@@ -15,6 +15,7 @@ from rlm_core import semconv as sc
 from rlm_core.errors import ModelError
 from rlm_core.lm_handler import Completion, Message, Request
 from rlm_core.model_calls import Bill, Facts, ModelCalls
+from rlm_core.pricing import DEMO_PREFIX
 from rlm_core.schema_check import Shape
 from rlm_core.telemetry import RunSpan
 from rlm_core.tool_runs import ToolRuns
@@ -26,6 +27,8 @@ _MISFIT: Final = (
     "Your reply does not fit: {}. Reply again, with nothing but one JSON value that fits this JSON schema:\n"
     "{}"
 )
+_NO_TOOLS: Final = "the demo sub-model calls no tools: it answered without them"
+_NO_JSON: Final = "the demo sub-model answers in its own short forms, which fit hardly any schema"
 _NO_MORE: Final = "the limit of tool calls for this question is reached; answer now with what you know"
 
 
@@ -45,6 +48,7 @@ class Conversation:
         `ModelError` of the kind "schema" (the last reply is then on the span) or "tools".
         """
         _check_functions(self.tools)
+        self._tell_of_demo(request)
         bill = Bill()
         try:
             return await self._talk(request, bill)
@@ -82,6 +86,13 @@ class Conversation:
             refused = _NO_MORE if rounds == most else None
             messages += await self.tools.round(rounds, completion.tool_calls, refused)
             rounds += 1
+
+    def _tell_of_demo(self, request: Request) -> None:
+        """The demo model follows rules: it neither calls tools nor writes JSON, and that is said once."""
+        if request.model.startswith(DEMO_PREFIX):
+            for what in [_NO_TOOLS] * bool(request.tools) + [_NO_JSON] * (self.shape is not None):
+                if what not in self.models.state.notices:
+                    self.models.state.notices.append(what)
 
     def _check(self, completion: Completion) -> ModelError | None:
         """Whether a reply fits; one that calls tools is no reply yet."""

@@ -4,18 +4,22 @@ prose.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rlm_core.answer import StopReason
-from rlm_core.values import from_form
+from rlm_core.schema_check import NotJson, parse_json, plain_value, shape_of
+from rlm_core.values import from_form, to_form
 from rlm_core.wire import CellReport
 
 _TRACEBACK: Final = re.compile(r"^\s*Traceback \(most recent call last\)")
 _ERROR_TEXT: Final = re.compile(
     r"\s*(?:SubCallError\(|\[error\]|error(?: \w{1,20})?:|[A-Za-z_.]{0,100}(?:Error|Exception):)", re.I
 )
+MOST_MISFITS: Final = 2  # answers that do not fit the schema before one is accepted, marked
 _NOTHING: Final[tuple[Any, ...]] = (None, [], {}, {"$tuple": []}, {"$set": []}, {"$frozenset": []})
 
 
@@ -35,6 +39,8 @@ class Outcome:
     best_partial: str | None = None
     error: str | None = None
     iterations: int = 0
+    fits: bool = False  # the schema it had to fit
+    schema_problem: str | None = None  # why it does not
 
     @property
     def value(self) -> Any:
@@ -78,6 +84,61 @@ def judge(report: CellReport, refused_before: bool) -> Verdict | None:
             True,
         )
     return Verdict(_outcome(given, text, mark))
+
+
+@dataclass(slots=True)
+class Fit:
+    """Holds the answers of one (child) run against the JSON schema they have to fit, if there is one.
+
+    An answer that does not is refused `MOST_MISFITS` times, then accepted and marked. The text of one that
+    fits is its JSON, but a text stays as it is; `nested`: not for a child run, whose caller reads JSON.
+    """
+
+    schema: Mapping[str, Any] | None
+    nested: bool = False
+    refused: int = 0
+
+    def judge(self, outcome: Outcome) -> str | None:
+        """Why an answer is not taken, in words for the root; None: it is, `schema_problem` says how well."""
+        if self.schema is None:
+            return None
+        value = plain_value(outcome.value)
+        outcome.schema_problem = self._take(outcome, value)
+        if outcome.schema_problem is None or self.refused == MOST_MISFITS:
+            return None
+        self.refused += 1
+        hint = "; give the value itself, not its text" if isinstance(value, str) else ""
+        problem = f"{outcome.schema_problem}{hint}"
+        return f"The answer was not taken: it does not fit the schema: {problem}. Set one that fits."
+
+    def read(self, outcome: Outcome) -> None:
+        """Take the JSON value out of an answer that a model gave as text; one that does not fit is marked."""
+        if self.schema is None or outcome.text is None:
+            return
+        try:
+            value = parse_json(outcome.text)
+        except NotJson as error:
+            outcome.schema_problem, outcome.mark = str(error), outcome.mark or "schema"
+            return
+        if (problem := self._take(outcome, value)) is None:
+            outcome.form = to_form(value)
+        outcome.schema_problem = problem
+
+    def _take(self, outcome: Outcome, value: Any) -> str | None:
+        """Give a value that fits its text; mark one that does not, and say why."""
+        assert self.schema is not None
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+            problem = shape_of(self.schema).problem(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            problem = f"it is nothing that JSON can hold ({error})"
+        if problem is not None:
+            outcome.mark = outcome.mark or "schema"
+            return problem
+        outcome.fits = True
+        if self.nested or not isinstance(value, str):
+            outcome.text = text
+        return None
 
 
 def partial(report: CellReport) -> str | None:

@@ -44,7 +44,8 @@ class ModelError(RLMScopeError):
 
     `kind` is one of rate_limit, server, connection, timeout, malformed, empty, length, context_window, auth,
     bad_request, refused, unknown, and of a sub-call schema (its reply does not fit) or tools (calls of tools
-    without end, or of one that is not known here). `retry_after` is in seconds, or None when the server did not say.
+    without end, or of one that is not known here). `retry_after` is in seconds, or None when the server did
+    not say.
     """
 
     def __init__(

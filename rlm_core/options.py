@@ -8,7 +8,8 @@ from typing import Any, Final, Literal, get_args
 
 from rlm_core.errors import ConfigError
 from rlm_core.lm_handler import ToolSpec
-from rlm_core.tools import Tool
+from rlm_core.schema_check import SchemaError, shape_of
+from rlm_core.tools import Tool, checked
 
 Strategy = Literal[
     "rlm", "rlm-no-subcalls", "direct", "compaction", "codeact", "retrieve", "retrieve+rlm"
@@ -49,6 +50,12 @@ class Options:
         names = [tool.spec.name for tool in self.tools]
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigError(f"two tools are called {doubled[0]}")
+        checked(self.tools)
+        if self.schema is not None:
+            try:
+                shape_of(self.schema)
+            except SchemaError as error:
+                raise ConfigError(f"the schema of the answer: {error}") from None
         if any(depth < 0 for depth in self.models):
             raise ConfigError("models can be named for a depth from 0 on")
         if self.passages < 1:

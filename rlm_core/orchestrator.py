@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -12,7 +13,7 @@ from rlm_core import semconv as sc
 from rlm_core.cell_runs import CellResult, CellRuns
 from rlm_core.cells import Extraction, extract
 from rlm_core.corpus import Corpus
-from rlm_core.endings import Outcome, judge, partial
+from rlm_core.endings import Fit, Outcome, judge, partial
 from rlm_core.environment import Environment
 from rlm_core.errors import LimitReached, ModelError, SandboxError
 from rlm_core.history import History
@@ -28,6 +29,7 @@ from rlm_core.sandbox import SandboxReport
 from rlm_core.source_ranges import Prompt
 from rlm_core.sub_calls import CellScope, Reply, SubCalls
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
+from rlm_core.told import told_beside
 from rlm_core.values import as_text
 from rlm_core.wire import OpenCall, Slot
 
@@ -47,6 +49,7 @@ class Orchestrator:
     depth: int = 0
     facts: dict[str, Attribute | None] = field(default_factory=dict)  # more attributes of the run span
     asked: Prompt | None = None  # of a child run: what its caller gave it, to be searched for
+    schema: Mapping[str, Any] | None = None  # of a child run: what its answer has to fit
     _history: History = field(default_factory=History)
     _refused: bool = False
     _budget_stops: int = 0
@@ -116,7 +119,9 @@ class Orchestrator:
     async def _loop(self, span: RunSpan, cells: CellRuns, root: RootWindow) -> Outcome | None:
         """Turns until an answer; None when the turns are used up. Raises `LimitReached` and `ModelError`."""
         limits = self.state.limits
-        self._history.opening = tuple(await self._opening(span))
+        self._history.opening = told_beside(
+            await self._opening(span), self._fit.schema, self.state.options.tool_specs
+        )
         for number in range(limits.max_iterations):
             self._iterations = number + 1
             iteration = self.state.recorder.start("iteration", sc.NAME_ITERATION, span, self._place(number))
@@ -151,6 +156,11 @@ class Orchestrator:
         window, reply_tokens = self.state.options.root_window, self.state.limits.max_tokens_root
         return family_of(*self.state.models(self.depth), root_window=window, reply_tokens=reply_tokens)
 
+    @cached_property
+    def _fit(self) -> Fit:
+        """What the answer has to fit: of a child run what its caller gave, else what the options say."""
+        return Fit(self.schema, nested=True) if self.depth else Fit(self.state.options.schema)
+
     async def _turn(
         self, iteration: RunSpan, number: int, cells: CellRuns, root: RootWindow
     ) -> Outcome | None:
@@ -173,7 +183,7 @@ class Orchestrator:
             phases.append(result.phase)
             shown.append(result.shown)
             self._budget_stops += result.refused_by_budget
-            outcome, remark = self._judge(result)
+            outcome, remark = self._judge(result, iteration)
             self._answered_in = None if outcome is None else result.number
             remarks += [remark] if remark else []
             if outcome is not None or result.failed:
@@ -184,7 +194,7 @@ class Orchestrator:
         self._remember(completion, found, [*shown, *remarks], number)
         return outcome
 
-    def _judge(self, result: CellResult) -> tuple[Outcome | None, str | None]:
+    def _judge(self, result: CellResult, iteration: RunSpan) -> tuple[Outcome | None, str | None]:
         """The outcome if the cell's answer counts, else what the root is told about it."""
         if result.report is None:
             return None, None
@@ -193,7 +203,11 @@ class Orchestrator:
         if verdict is None:
             return None, None
         self._refused = self._refused or verdict.once
-        return verdict.outcome, None if verdict.refusal is None else f"[{verdict.refusal}]"
+        if (outcome := verdict.outcome) is None:
+            return None, f"[{verdict.refusal}]"
+        refusal = self._fit.judge(outcome)
+        iteration.set({sc.SCHEMA_PROBLEM: outcome.schema_problem})
+        return (outcome, None) if refusal is None else (None, f"[{refusal}]")
 
     def _remember(self, completion: Completion, found: Extraction, shown: list[str], number: int) -> None:
         """Add the turn to the history: the reply up to its last cell, then what came of it."""
@@ -224,6 +238,7 @@ class Orchestrator:
             return outcome
         outcome.text = outcome.form = text
         outcome.via = "forced"
+        self._fit.read(outcome)
         return outcome
 
     async def _run_child(
@@ -300,6 +315,7 @@ class Orchestrator:
                 sc.ANSWER_CONFIDENCE: outcome.confidence,
                 sc.ANSWER_NOTE: outcome.note,
                 sc.ANSWER_MARK: outcome.mark,
+                sc.SCHEMA_PROBLEM: outcome.schema_problem,
                 sc.OI_OUTPUT: None if outcome.text is None else preview(outcome.text),
                 sc.LEDGER: as_json(self.state.ledger.statement()) if self.depth == 0 else None,
             }
@@ -336,4 +352,5 @@ def answer_reply(outcome: Outcome) -> Reply:
     """The outcome of a child run as the reply its caller gets."""
     if outcome.text is None:
         return {"err": outcome.stop_reason, "msg": outcome.error or "the child run gave no answer"}
-    return {"ok": outcome.text if isinstance(outcome.form, str) else as_text(outcome.value)}
+    is_text = outcome.fits or isinstance(outcome.form, str)
+    return {"ok": outcome.text if is_text else as_text(outcome.value)}

@@ -6,7 +6,8 @@ from __future__ import annotations
 class SubCallError:
     """A sub-call that gave no answer: falsy and not a `str`, so that it cannot pass for one.
 
-    `kind` is a kind of `rlm_core.errors.ModelError`, or one of budget, depth, cancelled, too_large, record.
+    `kind` is a kind of `rlm_core.errors.ModelError`, or one of budget, depth, cancelled, too_large, record,
+    schema (a reply that did not fit; two repairs did not help), tools.
     """
 
     __slots__ = ("kind", "message")

@@ -16,7 +16,9 @@ _FRAME_FILL: Final = frames.MAX_FRAME // 2
 _SLOT_CAP: Final = frames.MAX_FRAME - 4096
 _MOST_TOKENS: Final = (1 << 31) - 1
 CELL_FILE: Final = "<cell "
+_ERROR_CHARS: Final = 2_000
 T = TypeVar("T")
+Build = Callable[[Any], Any]
 
 
 class Ending:
@@ -88,13 +90,16 @@ class _Calls:
         snippet: Any = "",
         *,
         model: str | None = None,
-        schema: dict[str, Any] | None = None,
+        schema: Any = None,
         max_tokens: int | None = None,
         images: Any = None,
     ) -> Any:
-        """Ask the sub-model once; returns its reply, or a falsy SubCallError. `images` are shown to it."""
+        """Ask the sub-model once; returns its reply, or a falsy SubCallError. `images` are shown to it. With
+        a `schema` (a JSON schema as a dict, or a pydantic model) the reply is a value that fits it.
+        """
         slot = {"p": parts_of(prompt), "s": parts_of(snippet), **_shown(images)}
-        return self._ask("llm", [slot], False, _options(model, schema, max_tokens))[0]
+        shape, build = _schema(schema)
+        return self._ask("llm", [slot], False, _options(model, shape, max_tokens), build)[0]
 
     def llm_batch(
         self,
@@ -102,14 +107,15 @@ class _Calls:
         snippets: Iterable[Any] | None = None,
         *,
         model: str | None = None,
-        schema: dict[str, Any] | None = None,
+        schema: Any = None,
         max_tokens: int | None = None,
         images: Iterable[Any] | None = None,
     ) -> list[Any]:
         """Ask the sub-model once for each prompt, in parallel; returns the replies in order. `images` holds
         for each prompt what is shown with it: an image, a list of them, or None.
         """
-        options = _options(model, schema, max_tokens)
+        shape, build = _schema(schema)
+        options = _options(model, shape, max_tokens)
         slots: list[dict[str, Any]] = [
             {"p": part} for part in _each("llm_batch", "prompt", prompts, parts_of)
         ]
@@ -121,22 +127,30 @@ class _Calls:
             shown = _each("llm_batch", "image", images, _shown)
             _same_length("llm_batch", len(slots), len(shown), "images")
             slots = [{**slot, **images} for slot, images in zip(slots, shown, strict=True)]
-        return self._ask("llm", slots, True, options)
+        return self._ask("llm", slots, True, options, build)
 
-    def rlm_query(self, prompt: Any, context: Any = None) -> Any:
-        """Run a child run with a REPL of its own over `context` (default: this run's context)."""
+    def rlm_query(self, prompt: Any, context: Any = None, *, schema: Any = None) -> Any:
+        """Run a child run with a REPL of its own over `context` (default: this run's context); its answer as
+        text, with a `schema` as a value that fits it.
+        """
         slot = {"p": parts_of(prompt)}
-        return self._ask("rlm", [slot if context is None else {**slot, "c": _texts(context)}], False, {})[0]
+        slots = [slot if context is None else {**slot, "c": _texts(context)}]
+        shape, build = _schema(schema)
+        return self._ask("rlm", slots, False, _options(None, shape, None), build)[0]
 
-    def rlm_query_batched(self, prompts: Iterable[Any], contexts: Iterable[Any] | None = None) -> list[Any]:
+    def rlm_query_batched(
+        self, prompts: Iterable[Any], contexts: Iterable[Any] | None = None, *, schema: Any = None
+    ) -> list[Any]:
         """Several child runs, in order."""
+        shape, build = _schema(schema)
+        options = _options(None, shape, None)
         wanted = _each("rlm_query_batched", "prompt", prompts, parts_of)
         if contexts is None:
-            return self._ask("rlm", [{"p": prompt} for prompt in wanted], True, {})
+            return self._ask("rlm", [{"p": prompt} for prompt in wanted], True, options, build)
         given = _each("rlm_query_batched", "context", contexts, _texts)
         _same_length("rlm_query_batched", len(wanted), len(given), "contexts")
         slots = [{"p": prompt, "c": texts} for prompt, texts in zip(wanted, given, strict=True)]
-        return self._ask("rlm", slots, True, {})
+        return self._ask("rlm", slots, True, options, build)
 
     def budget(self) -> dict[str, Any]:
         """What is left of the run's limits, as a dict; None = no limit."""
@@ -144,7 +158,14 @@ class _Calls:
         reply: dict[str, Any] = self._channel.ask(lambda call: [{"t": "budget", "id": call, "line": line}])[0]
         return reply
 
-    def _ask(self, op: str, slots: list[dict[str, Any]], batch: bool, options: dict[str, Any]) -> list[Any]:
+    def _ask(
+        self,
+        op: str,
+        slots: list[dict[str, Any]],
+        batch: bool,
+        options: dict[str, Any],
+        build: Build | None = None,
+    ) -> list[Any]:
         if not slots:
             return []
         head = {"t": "open", "op": op, "n": len(slots), "batch": batch, "line": _line(), **options}
@@ -157,23 +178,37 @@ class _Calls:
                 yield {"t": "items", "id": call, "items": block}
             yield {"t": "close", "id": call}
 
-        return [_reply(item) for item in self._channel.ask(messages)]
+        return [_reply(item, build) for item in self._channel.ask(messages)]
 
 
-def _reply(item: dict[str, Any]) -> Any:
+def _reply(item: dict[str, Any], build: Build | None) -> Any:
     if "err" in item:
         return SubCallError(item["err"], item["msg"])
-    return values.from_form(item["v"]) if "v" in item else item["ok"]
+    if "v" not in item:
+        return item["ok"]
+    value = values.from_form(item["v"])
+    try:
+        return value if build is None else build(value)
+    except Exception as error:  # validators of a cell's own model may want more than its schema says
+        return SubCallError("schema", f"{type(error).__name__}: {error}"[:_ERROR_CHARS])
 
 
-def _options(model: str | None, schema: dict[str, Any] | None, max_tokens: int | None) -> dict[str, Any]:
+def _schema(schema: Any) -> tuple[Any, Build | None]:
+    """A JSON schema, and what makes an instance of a value; a pydantic model is known by what it can do."""
+    describe, build = getattr(schema, "model_json_schema", None), getattr(schema, "model_validate", None)
+    if callable(describe) and callable(build):
+        return describe(), build
+    return schema, None
+
+
+def _options(model: str | None, schema: Any, max_tokens: int | None) -> dict[str, Any]:
     """What may be said about a call, checked here so that the engine need not end a worker over a slip."""
     if model is not None and not (isinstance(model, str) and len(model) <= frames.MODEL_CHARS):
         raise TypeError("model must be the name of a model of this run")
     if max_tokens is not None and (type(max_tokens) is not int or not 1 <= max_tokens <= _MOST_TOKENS):
         raise ValueError("max_tokens must be a positive whole number")
     if schema is not None and not isinstance(schema, dict):
-        raise TypeError("schema must be a dict (a JSON schema)")
+        raise TypeError("schema must be a JSON schema (a dict) or a pydantic model")
     given = {"model": model, "schema": schema, "max_tokens": max_tokens}
     return {key: value for key, value in given.items() if value is not None}
 
