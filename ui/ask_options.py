@@ -90,11 +90,15 @@ def limits_from(options: Mapping[str, Any], home: Home) -> Limits:
 
     from ui.web.settings import load_settings
 
+    return replace(load_settings(home).checked_limits(), **given_limits(options))
+
+
+def given_limits(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The limits that `limit_options` name, by the names of `Limits`."""
     names = ("max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency")
     given: dict[str, Any] = {name: options[name] for name in names if options[name] is not None}
     cost: Decimal | None = options["max_cost"]
-    given |= {} if cost is None else {"max_cost_usd": cost}
-    return replace(load_settings(home).checked_limits(), **given)
+    return given | ({} if cost is None else {"max_cost_usd": cost})
 
 
 def options_from(options: Mapping[str, Any]) -> Options:

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from traces.estimate import Estimate
     from traces.home import Home
     from traces.recording import Recording
+    from traces.resume import Continuation
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """What was asked for, checked for form. `sandbox` None: that of the settings,
-    else the engine's default. `options` None: the plain way, rlm.
+    else the engine's default. `options` None: the plain way, rlm. `resume` is the dead run to be continued.
 
     `corpus_id` names a corpus exactly; without it `sources` are paths or one id. `run_id` None: a new one.
     """
@@ -49,6 +50,7 @@ class Order:
     corpus_id: str | None = None
     run_id: str | None = None
     options: Options | None = None
+    resume: Continuation | None = None
 
 
 def check_question(question: str) -> str:
@@ -125,7 +127,8 @@ def _ground(order: Order, models: Models, home: Home) -> _Ground:
     problems = corpus_problems(corpus)
     for problem in problems:
         say(f"{problem['path']}: {problem['message']}")
-    return _Ground(corpus, problems, _estimate(home, models, corpus))
+    expected = _estimate(home, models, corpus) if order.resume is None else None
+    return _Ground(corpus, problems, expected)
 
 
 def _outcome(order: Order, models: Models, rlm: RLM, home: Home, ground: _Ground) -> Outcome:
@@ -210,13 +213,7 @@ def _recorded(
     with interrupts, asked, rlm, recording:
         try:
             with shown:
-                answer = rlm.ask(
-                    order.question,
-                    corpus,
-                    run_id=recording.run_id,
-                    recorder=recording.recorder,
-                    on_event=stop.on_event,
-                )
+                answer = _answer(order, rlm, corpus, recording, stop.on_event)
         except InputError:
             raise
         except Exception as error:
@@ -225,6 +222,28 @@ def _recorded(
             answer = _so_far(home, recording, words)
         recording.close(_status(answer))
     return recording, answer, interrupts.cancelled
+
+
+def _answer(order: Order, rlm: RLM, corpus: Corpus, recording: Recording, watcher: Watcher) -> Answer:
+    """Ask the question, or go on with the run that is to be continued."""
+    known: dict[str, Any] = {
+        "run_id": recording.run_id,
+        "recorder": recording.recorder,
+        "on_event": watcher,
+    }
+    if order.resume is None:
+        return rlm.ask(order.question, corpus, **known)
+    more = order.resume
+    return rlm.play(
+        more.playing,
+        order.question,
+        corpus,
+        seed=order.seed,
+        limits=order.limits,
+        facts=more.facts,
+        before=more.before,
+        **known,
+    )
 
 
 class _Stop:
@@ -261,6 +280,7 @@ def _facts(order: Order, corpus: Corpus, models: Models) -> dict[str, str | int 
         sc.CORPUS_ID: corpus.corpus_id,
         sc.CORPUS_CHARS: corpus.chars,
         sc.DEMO: models.demo,
+        **({} if order.resume is None else {sc.RESUME_OF: order.resume.of}),
     }
 
 

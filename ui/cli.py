@@ -18,6 +18,7 @@ from ui.startup import check_identity
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "app": ("ui.app_command", "Start the app in the browser."),
     "ask": ("ui.ask", "Ask a question over files, folders or a corpus."),
+    "resume": ("ui.resume_command", "Continue a dead run from its record."),
     "corpus": ("ui.corpus_commands", "Add, list, show and remove corpora."),
     "runs": ("ui.read_commands", "List the runs, newest first."),
     "show": ("ui.read_commands", "Show the recursion tree of a run."),
