@@ -24,6 +24,8 @@ _FACTS: Final = (
     "iterations",
     "sub_calls",
     "failed_sub_calls",
+    "cache_hits",
+    "tool_calls",
     "cost_usd",
     "known_usd",
     "cost_status",
@@ -36,6 +38,8 @@ _FACTS: Final = (
     "best_partial",
     "error",
 )
+_INSISTED: Final = "the program insisted on it"
+_MARKS: Final = {"schema": "it does not fit the schema that was asked for"}
 
 
 def estimate_words(estimate: Estimate, *, demo: bool) -> str:
@@ -101,8 +105,6 @@ class Outcome:
             "value": to_form(answer.value),
             **{name: getattr(answer, name) for name in _FACTS},
             "strategy": self.strategy,
-            "cache_hits": getattr(answer, "cache_hits", 0),
-            "tool_calls": getattr(answer, "tool_calls", 0),
             "root_model": self.models.root,
             "sub_model": self.models.sub,
             "demo": self.models.demo,
@@ -142,12 +144,12 @@ class Outcome:
         if answer.forced:
             yield f"forced: a limit was reached ({answer.stop_reason}), the root gave its best answer"
         if answer.mark:
-            yield line(f"marked: {answer.mark} (the program insisted on it)")
+            yield line(f"marked: {answer.mark} ({_MARKS.get(answer.mark, _INSISTED)})")
 
     def _facts(self) -> str:
         answer = self.answer
         failed = f" ({answer.failed_sub_calls:,} failed)" if answer.failed_sub_calls else ""
-        hits, tools = getattr(answer, "cache_hits", 0), getattr(answer, "tool_calls", 0)
+        hits, tools = answer.cache_hits, answer.tool_calls
         parts = (
             f"run {answer.run_id}",
             *([] if self.strategy == "rlm" else [f"strategy {self.strategy}"]),

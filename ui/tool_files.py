@@ -5,10 +5,8 @@ A file is run as Python with all rights of whoever started the command: it is th
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +26,8 @@ def find_tool(name: str) -> Tool:
 
 
 def _built_in(name: str) -> Tool:
-    BUILTIN: Mapping[str, Tool] = importlib.import_module("rlm_core.builtin_tools").BUILTIN
+    from rlm_core.builtin_tools import BUILTIN
+
     try:
         return BUILTIN[name]
     except KeyError:
@@ -39,9 +38,8 @@ def _built_in(name: str) -> Tool:
 
 
 def _from_file(path: Path, name: str) -> Tool:
-    from rlm_core.tools import Tool
+    from rlm_core.tools import Tool, tool
 
-    make: Callable[[Any], Tool] = vars(importlib.import_module("rlm_core.tools"))["tool"]
     found = getattr(_module(path), name, None)
     if isinstance(found, Tool):
         return found
@@ -49,7 +47,7 @@ def _from_file(path: Path, name: str) -> Tool:
         what = "holds no" if found is None else "holds no function but a value called"
         raise InputError(f"{path} {what} {name!r}; --tool takes FILE.py:NAME of a function")
     try:
-        return make(found)
+        return tool(found)
     except (InputError, TypeError, ValueError, NameError) as error:
         raise InputError(f"{name} in {path} cannot be a tool: {error}") from None
 

@@ -54,6 +54,8 @@ def read_schema(text: str) -> dict[str, Any]:
 
     Raises InputError, in one sentence, when there is none.
     """
+    from rlm_core.schema_check import SchemaError, Shape
+
     where, source = "the schema", text
     if not text.lstrip().startswith("{"):
         where, source = f"the schema in {text}", _file_text(text)
@@ -63,6 +65,10 @@ def read_schema(text: str) -> dict[str, Any]:
         raise InputError(f"{where} is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise InputError(f"{where} is not a JSON object but {type(found).__name__}")
+    try:
+        Shape(found)
+    except SchemaError as error:
+        raise InputError(f"{where} cannot be used: {error}") from None
     return found
 
 

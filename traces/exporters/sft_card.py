@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rlm_core import __version__
 from traces.exporters.secrets import REDACTED
 from traces.exporters.sft_runs import KINDS, Choice
+from traces.finding import number_of
 from traces.report_markdown import to_markdown
 from traces.report_parts import Heading, Items, Part, Table, Words
 
@@ -37,10 +38,12 @@ def card(done: Exported, choice: Choice, now: datetime) -> str:
 
 
 def _parts(done: Exported, choice: Choice, now: datetime) -> Iterator[Part]:
-    how = "as providers reported them" if not done.estimated else f"{done.estimated:,} of them estimated"
+    part = "all" if done.estimated == done.tokens else f"{done.estimated:,}"
+    how = f"{part} of them estimated" if done.estimated else "as providers reported them"
+    size = f"{number_of(done.examples, 'example')} of {number_of(len(done.runs), 'run')}"
     yield Words(
-        f"{done.examples:,} examples of {len(done.runs):,} runs, {done.tokens:,} tokens ({how}), written by "
-        f"rlmscope {__version__} on {now:%Y-%m-%d %H:%M} UTC. SHA-256 of the file: {done.sha256}."
+        f"{size}, {done.tokens:,} tokens ({how}), written by rlmscope {__version__} on "
+        f"{now:%Y-%m-%d %H:%M} UTC. SHA-256 of the file: {done.sha256}."
     )
     if done.estimated:
         yield Words("Estimates count one token for four characters.")

@@ -236,12 +236,21 @@ def _stretches(turns: Sequence[_Turn]) -> list[list[_Turn]]:
     """Turns whose conversation only grows; where older turns were summed up, a new stretch begins."""
     found: list[list[_Turn]] = []
     for turn in turns:
-        grown = found and turn.before[: len(found[-1][-1].before)] == found[-1][-1].before
+        grown = found and _continues(turn, found[-1][-1])
         if grown:
             found[-1].append(turn)
         else:
             found.append([turn])
     return found
+
+
+def _continues(turn: _Turn, last: _Turn) -> bool:
+    """Whether a turn was sent all of the one before and its reply (of an empty one the words for it)."""
+    sent = len(last.before)
+    if len(turn.before) <= sent or turn.before[:sent] != last.before:
+        return False
+    reply = turn.before[sent]
+    return reply.role == "assistant" and (reply == last.said or not last.said.content)
 
 
 def _reported(span: SpanRow) -> int | None:
