@@ -162,8 +162,9 @@ def open_diagnosis(
     diagnosis_id: str | None = None,
     about: str | None = None,
 ) -> DiagnosisLog:
-    """Begin the log of a diagnosis (or of a replay that a person started, or a proof of the edges of a lineage,
-    for the diagnosis `about`) of a run, with a new id unless one is given. Raises InputError for a bad id, RecordError when it cannot be written."""
+    """Begin the log of a diagnosis of a run, with a new id unless one is given; or that of a replay that a
+    person started, or of a proof of edges of a lineage, for the diagnosis `about`. Raises InputError for a
+    bad id, RecordError when it cannot be written."""
     allowed = budget or Budget()
     start = {
         "run_id": run_id,

@@ -20,8 +20,9 @@ class State:
 
     `status` lost: the process is gone without an end. `trials` are as `Trial.to_json`, in order; `diagnosis`
     as `Diagnosis.to_json`, None as long as there is none (and of a task "replay" or "prove", whose trials are
-    all there is). `about` is the diagnosis whose edges a task "prove" is to prove. `reason` says why it failed or was cancelled; `stage` what is being done, in words. `replayability`
-    is as `Replayability.to_json`, None before it is known. Times are ISO 8601 in UTC and seconds.
+    all there is). `about` is the diagnosis that a task "prove" is for. `reason` says why it failed or was
+    cancelled; `stage` what is being done, in words. `replayability` is as `Replayability.to_json`, None
+    before it is known. Times are ISO 8601 in UTC and seconds.
     """
 
     diagnosis_id: str
@@ -70,7 +71,7 @@ def folded(diagnosis_id: str, raw: Iterable[bytes], alive: bool) -> State | None
             {**result, "trials": lines.trials} if isinstance(result, dict) else None,
             end.get("reason"),
             lines.check or (result.get("replayability") if isinstance(result, dict) else None),
-            start.get("about"),
+            _text(start.get("about")),
         )
     except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
@@ -117,6 +118,10 @@ def _sorted(records: Iterable[dict[str, Any] | None]) -> _Lines:
         elif kind == "end":
             lines.end = record
     return lines
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _fits(number: object, lines: _Lines) -> bool:

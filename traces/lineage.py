@@ -156,21 +156,32 @@ def perturbed(
     prompt gets its old reply; what came out differently then depends on it. One trial for each span, of which
     `tell` is told; no further one is begun once `cancelled` says so.
 
-    Spans whose reply the record does not hold have no edges. Raises what a trial raises, such as a budget
-    that is used up.
+    Spans without `other_replies` have no edges. Raises what a trial raises, such as a budget that is used up.
+    """
+    found: list[Edge] = []
+    for span_id, changed in other_replies(view, span_ids).items():
+        if cancelled():
+            break
+        trial = replayer.trial([Patch(span_id, changed)], mode="frozen")
+        tell(trial)
+        found += edges_of(span_id, trial.influenced, trial.outcome, trial.stopped)
+    return tuple(found)
+
+
+def other_replies(view: RunView, span_ids: Iterable[str]) -> dict[str, str]:
+    """What each of these replies is changed to; that of a call that failed to the commonest one of its
+    siblings. Spans for which the record holds neither are left out. Raises RecordError.
     """
     wanted = [view.by_id[span_id] for span_id in span_ids if span_id in view.by_id]
     texts, others = _replies_of(view, wanted), _sibling_texts(view, wanted)
-    found: list[Edge] = []
+    found: dict[str, str] = {}
     for span in wanted:
-        if cancelled():
-            break
-        if (text := texts.get(span.span_id)) is not None:
-            changed = perturbed_text(text, others[siblings_of(span)])
-            trial = replayer.trial([Patch(span.span_id, changed)], mode="frozen")
-            tell(trial)
-            found += edges_of(span.span_id, trial.influenced, trial.outcome, trial.stopped)
-    return tuple(found)
+        text, siblings = texts.get(span.span_id), others.get(siblings_of(span), [])
+        if text is not None:
+            found[span.span_id] = perturbed_text(text, siblings)
+        elif siblings and span.kind == "sub_call":
+            found[span.span_id] = Counter(siblings).most_common(1)[0][0]
+    return found
 
 
 def edges_of(source: str, influenced: Iterable[str], outcome: object, stopped: object) -> list[Edge]:

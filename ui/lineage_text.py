@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from traces.diagnosis_words import name_of, quoted
-from traces.lineage import ANSWER, BASES, Edge
+from traces.lineage import ANSWER, BASES
 from ui.figures import counted
 from ui.visible import line
 
@@ -20,8 +20,8 @@ _NAMED: Final = 2  # calls of one way
 
 
 def told_calls(known: Lineage, view: RunView) -> tuple[str, ...]:
-    """The calls that have a way to the answer, those with a candidate on it as they would be tried, then those
-    that are proven.
+    """The calls that have a way to the answer: those with a candidate on it in the order in which they would
+    be tried, then those that are proven.
     """
     from traces.proving import unproven_calls
 
@@ -39,8 +39,8 @@ def lineage_lines(
     *,
     every: bool,
 ) -> Iterator[str]:
-    """One sentence, then the ways of the calls that are `told`, those with the same one together (the first 20
-    ways unless `every`), then what a proof took and left open of the calls that were `wanted`.
+    """One sentence, then the ways of the calls that are `told`, calls with the same one together (the first
+    20 ways unless `every`), then what a proof took and left open of the calls that were `wanted`.
     """
     yield _summary(view, known, told)
     if not known.whole:
@@ -102,4 +102,4 @@ def _proof(proof: Proof, wanted: Sequence[str]) -> Iterator[str]:
         f"{counted(edges, 'edge')} proven; no model was asked, cost $0"
     )
     if left := len(wanted) - tried:
-        yield f"{counted(left, 'call')} not tried: beyond --max-replays, without a recorded reply, or stopped"
+        yield f"{counted(left, 'call')} not tried: beyond --max-replays, no reply to change, or stopped"

@@ -37,16 +37,17 @@ def masked(text: str) -> str:
 
 
 def test_the_commands_print_what_the_page_shows(home: Home) -> None:
-    assert len(SESSION) == 1
+    assert [words.split()[0] for words, _ in SESSION] == ["diagnose", "lineage"]
     for line, printed in SESSION:
         done = CliRunner().invoke(cli, shlex.split(line))
         assert done.exit_code == 0, done.stderr
         assert masked(done.stdout) == masked(printed), line
 
 
-def test_the_keys_named_are_those_of_the_document(home: Home) -> None:
-    (named,) = re.findall(r"^\| `diagnose` \| (.*) \|$", PAGE, re.M)
-    done = CliRunner().invoke(cli, ["diagnose", "20260105T091500", "--expected", "21", "--json"])
+@pytest.mark.parametrize("words", ["diagnose 20260105T091500 --expected 21", "lineage 20260105T091500"])
+def test_the_keys_named_are_those_of_the_document(home: Home, words: str) -> None:
+    (named,) = re.findall(rf"^\| `{words.split()[0]}` \| (.*) \|$", PAGE, re.M)
+    done = CliRunner().invoke(cli, [*words.split(), "--json"])
     assert list(json.loads(done.stdout)) == re.findall(r"`(\w+)`", named)
 
 

@@ -99,6 +99,8 @@ def task_words(state: State) -> str:
     """What a job was to do, in words of ours."""
     if state.task == "diagnose":
         return "minimal cause"
+    if state.task == "prove":
+        return "proof of edges"
     return "a twin" if is_twin(state) else "a replay"
 
 
@@ -110,6 +112,9 @@ def is_twin(state: State) -> bool:
 def _found(state: State) -> Cell:
     if state.diagnosis is not None:
         return badge(VERDICT, state.diagnosis.get("verdict"))
+    if state.task == "prove":
+        moved = sum(trial.get("outcome") in ("fixed", "moved") for trial in state.trials)
+        return f"{moved:,} move the answer" if state.trials else ""
     return badge(OUTCOME, state.trials[-1].get("outcome")) if state.trials else ""
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from traces.diagnosis_state import State
     from traces.home import Home
 
-Task = Literal["diagnose", "test", "twin"]
+Task = Literal["diagnose", "test", "twin", "prove"]
 #: Replays, model calls that a page offers at first; dollars have no limit unless one is given.
 BUDGET: Final = Budget()
 _PROCESS: Final = "ui.web.diagnose_process"
@@ -43,8 +43,9 @@ class Job:
 
     `diagnose`: find a minimal cause, with a good run, an expected answer, or neither. `test`: one replay with
     `patches` (pairs of span id and text). `twin`: the same cells, with every sub-call asked again of the
-    model `sub` (None: the one of the record). `usd` is an amount as text; `repeat` says how often a
-    replay is made that asks the root.
+    model `sub` (None: the one of the record). `prove`: the edges of the calls `spans`, by replays in which
+    their replies are changed, for the diagnosis `about`. `usd` is an amount as text; `repeat` says how often
+    a replay is made that asks the root.
     """
 
     task: Task
@@ -59,6 +60,8 @@ class Job:
     usd: str | None = None
     sub: str | None = None
     repeat: int = 1
+    spans: Sequence[str] = ()
+    about: str | None = None
 
     def check(self) -> None:
         """Raises InputError, in one sentence, for what cannot be done."""

@@ -11,19 +11,29 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlm_core.errors import InputError, RLMScopeError
 from traces.home import Home
 from ui.common import say
 from ui.failure import LOGS, unexpected
+from ui.web import diagnose_jobs
 from ui.web.diagnose_jobs import Job, JobFiles
 
 if TYPE_CHECKING:
     from traces.diagnosis_log import DiagnosisLog
+    from traces.diagnosis_state import Task
     from traces.reading import RunView
     from traces.trial import Target
     from ui.replaying import Present
+
+#: What a job is called in its log.
+TASKS: Final[dict[diagnose_jobs.Task, Task]] = {
+    "diagnose": "diagnose",
+    "test": "replay",
+    "twin": "replay",
+    "prove": "prove",
+}
 
 
 def main() -> None:
@@ -62,6 +72,7 @@ def _carry_out(home: Home, ticket: str, job: Job, environ: Mapping[str, str]) ->
     """Do it, writing the log. Raises RLMScopeError."""
     from traces.diagnosis_log import open_diagnosis
     from traces.reading import load_run
+    from ui.proofs import proof_of
     from ui.replaying import ASKED, present
 
     job.check()
@@ -69,14 +80,16 @@ def _carry_out(home: Home, ticket: str, job: Job, environ: Mapping[str, str]) ->
     good = None if job.good is None else load_run(home, job.good)
     target = job.target or _answer_of(good)
     log = open_diagnosis(
-        home, job.run_id, task="diagnose" if job.task == "diagnose" else "replay", good=job.good,
+        home, job.run_id, task=TASKS[job.task], good=job.good,
         span_id=job.patches[0][0] if job.patches else None, target=target, budget=job.budget, mode=job.mode,
-        diagnosis_id=ticket,
+        diagnosis_id=ticket, about=job.about,
     )  # fmt: skip
     roles = () if not job.live_calls else ("root", "sub") if job.task == "diagnose" else ASKED[job.mode]
     with log, present(home, view, environ, roles=roles, sub=job.sub, budget=job.budget) as now:
         if job.task == "diagnose":
             _diagnosed(now, log, job, good, target)
+        elif job.task == "prove":
+            proof_of(now, log, job.spans, job.budget)
         else:
             _played(now, log, job, good, target)
     _ingested(home)

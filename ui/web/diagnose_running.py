@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -23,6 +24,7 @@ from ui.web.notices import problem
 from ui.web.run_record import Record
 from ui.web.theme import CALM
 from ui.web.trials_view import trials_view
+from ui.web.ways import way
 
 _PERIOD: Final = 0.5  # seconds between two looks
 _AT_ONCE: Final = 1.5  # seconds that a page waits, so that a short job needs no picture of its work
@@ -68,9 +70,22 @@ def shown(record: Record, test: Callable[[str], None]) -> bool:
     else:
         if now.error is not None and now.state.status != "failed":
             problem(now.error)
-        diagnosis_view(record, now.state, test)
+        diagnosis_view(record, now.state, test, partial(_prove, record, asked))
+        if now.state.about is not None:
+            way(":blue[Open the diagnosis that it belongs to]", "diagnosis-about", _open, now.state.about)
     st.button("Close this diagnosis", key="diagnosis-close", type="tertiary", on_click=_close)
     return True
+
+
+def _prove(record: Record, asked: str, span_ids: Sequence[str]) -> None:
+    begin(
+        record.home,
+        Job("prove", record.view.run_id, mode="frozen", replays=len(span_ids), spans=span_ids, about=asked),
+    )
+
+
+def _open(diagnosis_id: str) -> None:
+    st.query_params[DIAGNOSIS] = diagnosis_id
 
 
 def _close() -> None:

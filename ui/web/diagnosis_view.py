@@ -27,12 +27,14 @@ _LOST: Final = "Its process is gone without an end"
 _SUSPECT_COLUMNS: Final = (Column("Sub-call", 190), Column("Suspicion", 80, right=True), Column("Evidence"))
 
 
-def diagnosis_view(record: Record, state: State, test: Callable[[str], None]) -> None:
+def diagnosis_view(
+    record: Record, state: State, test: Callable[[str], None], prove: lineage_view.Prove
+) -> None:
     """Draw a diagnosis, or the replay that a person started, that has ended. `test` goes to the field where
-    another text for a span can be tried."""
+    another text for a span can be tried, `prove` starts a proof of the edges of some calls."""
     found = state.diagnosis
     if found is None:
-        _without_result(record, state)
+        _without_result(record, state, prove)
         return
     word, colour = badge(VERDICT, found.get("verdict"))
     with st.container(border=True, key="diagnosis", gap="small"):
@@ -43,7 +45,7 @@ def diagnosis_view(record: Record, state: State, test: Callable[[str], None]) ->
                 plain.text(_text(found, "words"))
         _ended(state, found)
         _facts(state, found)
-        lineage_view.strip(record, state)
+        lineage_view.strip(record, state, prove)
         _proof(state)
         diagnosis_report.downloads(record.home, state)
     _culprits(record, found, test)
@@ -57,8 +59,8 @@ def _proven(found: Mapping[str, Any]) -> None:
         st.badge("proven" if proven else "not proven", color="green" if proven else "orange")
 
 
-def _without_result(record: Record, state: State) -> None:
-    """A replay that a person started, or a diagnosis that found nothing before it ended."""
+def _without_result(record: Record, state: State, prove: lineage_view.Prove) -> None:
+    """A replay that a person started, a proof, or a diagnosis that found nothing before it ended."""
     word, colour = badge(STATUS, state.status)
     with st.container(border=True, key="diagnosis", gap="small"):
         if state.status == "failed":
@@ -68,12 +70,24 @@ def _without_result(record: Record, state: State) -> None:
             said(word, colour, f"{_LOST}; {rest}.")
         elif state.trials and state.task == "replay":
             replay_outcome(record, state)
+        elif state.trials and state.task == "prove":
+            lineage_view.strip(record, state, prove)
+        elif (replayability := _no_proof(state)) is not None:
+            said("No proof", "orange", replayability)
         elif not state.trials:
             said(word, colour, "Nothing was tried.")
         if state.trials:
             _reached(state.trials[-1].get("reached"))
             trials_view(record.view, state.trials, key="trials")
             _sentences("Assumed", state.trials[-1].get("assumed"))
+
+
+def _no_proof(state: State) -> str | None:
+    """Why the edges of a run cannot be proven; None where they can, or another job was to be done."""
+    found = state.replayability or {}
+    if state.task != "prove" or found.get("status") in (None, "replayable"):
+        return None
+    return str(found.get("words"))
 
 
 def _ended(state: State, found: Mapping[str, Any]) -> None:

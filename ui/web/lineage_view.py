@@ -5,18 +5,19 @@ Edges that replays have shown are told apart from candidates, which names and sh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.diagnosis_state import State
-from traces.lineage import ANSWER, BASES, Edge, Lineage, lineage
-from traces.reading import RunView
+from traces.lineage import BASES, Lineage, lineage, other_replies
+from traces.proving import kept_edges, proven_edges, tried_spans
 from ui.figures import counted
 from ui.web import plain
 from ui.web.culprit_view import sources_of_span
+from ui.web.diagnose_history import kept_diagnoses
 from ui.web.findings_view import place
 from ui.web.notices import problem
 from ui.web.places import document_link, run_link
@@ -27,83 +28,79 @@ _LEGEND: Final = (
     "From the answer back to the document. Proven: a replay in which only this was replaced came out "
     "differently there. Candidate: names of variables or shared words suggest it."
 )
+_PROVING: Final = (
+    "Plays the run again with the reply of one call changed and all others as recorded, once for each call "
+    "whose way is not proven."
+)
+_TRIED: Final = "A replay with another reply changed nothing that can be seen here; that proves nothing."
+Prove = Callable[[Sequence[str]], None]
 
 
-def strip(record: Record, state: State) -> None:
-    """Draw the way from the answer to each culprit of a diagnosis, and on to the passages it read."""
-    found = state.diagnosis or {}
-    culprits = [one for one in _ids(found.get("culprits")) if one in record.view.by_id]
-    if not culprits:
+def strip(record: Record, state: State, prove: Prove) -> None:
+    """Draw the way from the answer to each culprit of a diagnosis (to each span of a proof), and on to the
+    passages it read. `prove` starts a proof of the candidates that stand on these ways."""
+    shown = [one for one in _spans(state) if one in record.view.by_id]
+    if not shown:
         return
     try:
-        known = record.once(lineage).with_edges(proven_edges(found, record.view))
+        kept = [one for one in kept_diagnoses(record.home, record.view.run_id) if one.status != "running"]
+        edges = (*proven_edges(state.diagnosis or {}, record.view), *kept_edges(kept, record.view))
+        known, tried = record.once(lineage).with_edges(edges), tried_spans(kept)
         with st.container(key="lineage", gap="xsmall"):
-            for number, span_id in enumerate(culprits[:_CULPRITS]):
-                _line(record, known, span_id, number)
-            more = len(culprits) - _CULPRITS
+            for number, span_id in enumerate(shown[:_CULPRITS]):
+                _line(record, known, span_id, number, span_id in tried)
+            more = len(shown) - _CULPRITS
             st.caption(_LEGEND + (f" {counted(more, 'more culprit')} below." if more > 0 else ""))
+            _offer(record, known, [one for one in shown[:_CULPRITS] if one not in tried], prove)
     except RLMScopeError as error:
         problem(error)
 
 
-def proven_edges(found: Mapping[str, Any], view: RunView) -> tuple[Edge, ...]:
-    """What the trials of a diagnosis (as JSON) prove: what came out differently when only one span was
-    replaced; and that the answer hangs on each member of a minimal set."""
-    edges = list(_of_trials(found.get("trials")))
-    if found.get("proven") is True:
-        edges += [Edge(span_id, ANSWER, "changed", True) for span_id in _ids(found.get("culprits"))]
-    known = [edge for edge in edges if edge.source in view.by_id and edge.target in {*view.by_id, ANSWER}]
-    return tuple(dict.fromkeys(known))
+def _spans(state: State) -> list[str]:
+    """The culprits of a diagnosis, the spans of a proof."""
+    if state.task == "prove":
+        return [patch["span_id"] for trial in state.trials for patch in trial["patches"]]
+    found = (state.diagnosis or {}).get("culprits")
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
-def _of_trials(trials: object) -> Iterator[Edge]:
-    for trial in trials if isinstance(trials, list) else []:
-        patches = trial.get("patches") if isinstance(trial, Mapping) else None
-        if not isinstance(patches, list) or len(patches) != 1 or not isinstance(patches[0], Mapping):
-            continue
-        source = str(patches[0].get("span_id"))
-        for target in _ids(trial.get("influenced")):
-            yield Edge(source, target, "changed", True)
-        if trial.get("outcome") in ("fixed", "moved"):
-            yield Edge(source, ANSWER, "changed", True)
-
-
-def _ids(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+def _offer(record: Record, known: Lineage, span_ids: list[str], prove: Prove) -> None:
+    """The button that proves what is not proven yet, of the calls whose reply can be changed."""
+    unproven = [one for one in span_ids if not all(proven for _, proven in known.way(one))]
+    if unproven and (unproven := list(other_replies(record.view, unproven))):
+        label = f"Prove these edges ({counted(len(unproven), 'replay')}, no model call)"
+        if st.button(label, key="lineage-prove", help=_PROVING):
+            prove(unproven)
 
 
 def way_back(known: Lineage, span_id: str) -> list[tuple[str, bool]]:
     """The spans from the answer back to a span, which comes last, each with whether it is proven that what
     stands before it depends on that span or, for those between, on the last one.
 
-    The way is that of the candidates, which names the cells between; a proven edge straight from the span to
-    one of them, or to the answer, makes that step proven.
+    See `Lineage.way`.
     """
-    proven = {edge.target for edge in known.edges if edge.proven and edge.source == span_id}
-    steps = Lineage(tuple(edge for edge in known.edges if not edge.proven), known.whole).path(span_id)
-    if not steps:
-        return [(span_id, ANSWER in proven)]
-    return [(edge.source, edge.target in proven) for edge in reversed(steps)]
+    steps = known.way(span_id)
+    return [(edge.source, proven) for edge, proven in reversed(steps)] or [(span_id, False)]
 
 
-def _line(record: Record, known: Lineage, span_id: str, number: int) -> None:
+def _line(record: Record, known: Lineage, span_id: str, number: int, tried: bool) -> None:
     view = record.view
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"lineage-{number}"):
         st.badge("answer", color="gray")
         with st.container(width="content"):
             plain.text(_short(view.summary.answer or "(none)"))
         for source, proven in way_back(known, span_id):
-            _arrow(proven)
+            _arrow(proven, tried)
             page, query = run_link(view.run_id, source)
             st.page_link(page, label=f":blue[{place(view, source)}]", query_params=query)
         _passage(record, span_id)
 
 
-def _arrow(proven: bool) -> None:
+def _arrow(proven: bool, tried: bool) -> None:
     if proven:
         st.badge("← proven", color="green", help=BASES["changed"])
     else:
-        st.badge("← candidate", color="gray")
+        st.badge("← candidate", color="gray", help=_TRIED if tried else None)
 
 
 def _passage(record: Record, span_id: str) -> None:
