@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rlm_core import semconv as sc
+from traces.coverage import Coverage, coverage
 from traces.facts import Facts
 from traces.finding import Finding, Severity, ids, names_of, number_of, spans_of
 from traces.reply_facts import texts_of
@@ -37,7 +38,8 @@ _MOST_PROMPTS: Final = 2_000
 #: Words of questions whose answer is more than the sum of its parts, in the languages of the samples.
 _OF_THE_WHOLE: Final = re.compile(
     r"\b(?:summar|overall|compar|trend|timeline|chronolog|sequence|contradict|consisten|deviat|differ|rise|rose"
-    r"|before|after|pairs?\b|relat|evol|histor|resum|resúm|tendencia|tendência|antes|depois|después|cronol)",
+    r"|before|after|pairs?\b|relat|evol|histor|theme|narrat|overarch|storyline|in what order|turning point"
+    r"|resum|resúm|tendencia|tendência|antes|depois|después|cronol|en qué orden|em que ordem)",
     re.IGNORECASE,
 )
 
@@ -103,15 +105,40 @@ def duplicates(view: RunView) -> Iterator[Finding]:
 
 def unshared(view: RunView) -> Iterator[Finding]:
     """No sub-call saw another's result, though the question is about the whole. Said only where it is sure:
-    every cell asked all its calls in one batch, and no later one read what came from an earlier one.
+    every cell asked all its calls in one batch, and no later one read what came from an earlier one. Not said
+    where the root itself was shown every reply: then somebody had read them all. How much of the text no
+    model read is said beside it, and makes it more than a note.
     """
     question = view.summary.question or ""
     calls = list(spans_of(view, "sub_call"))
-    children = any(span.is_child_run for span in view.spans)
-    if len(calls) < 2 or children or not _OF_THE_WHOLE.search(question) or not _independent(view, calls):
+    if view.live or len(calls) < 2 or any(span.is_child_run for span in view.spans):
         return
+    if not _OF_THE_WHOLE.search(question) or not _independent(view, calls) or _all_shown(view, calls):
+        return
+    found = coverage(view)
+    unread = found.read_share is not None and found.read_share < 1
+    share = f" Of the text {_never_read(found)} was never read by a model." if unread else ""
     words = f"No sub-call saw another's result: each of the {len(calls):,} looked at its part alone, and the "
-    yield Finding("unshared", "note", words + "question reads like one about the whole.", len(calls))
+    severity: Severity = "check" if unread else "note"
+    yield Finding("unshared", severity, f"{words}question reads like one about the whole.{share}", len(calls))
+
+
+def _all_shown(view: RunView, calls: Sequence[SpanRow]) -> bool:
+    """Whether every reply stands, word for word, in the output of cells that the root was shown."""
+    last = max((span.seq for span in spans_of(view, "root_call")), default=0)
+    cells = [span for span in spans_of(view, "cell") if span.seq < last]
+    shown = "\n".join(text for _, text in texts_of(view, cells, sc.STDOUT_SHOWN))
+    answered = [call for call in calls if call.status == "ok"]
+    replies = Counter(text.strip() for _, text in texts_of(view, answered, sc.RESPONSE))
+    return replies.total() > 0 and all(
+        max(shown.count(text), shown.count(repr(text)[1:-1])) >= count for text, count in replies.items()
+    )
+
+
+def _never_read(found: Coverage) -> str:
+    share = 100 * (1 - (found.read_share or 0.0))
+    digits = 0 if 1 <= share <= 99 or share == 100 else 2
+    return f"{'up to ' if found.lower_bound else ''}{max(share, 0.01):.{digits}f} %"
 
 
 def _independent(view: RunView, calls: Sequence[SpanRow]) -> bool:

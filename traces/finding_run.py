@@ -83,6 +83,19 @@ def budget(view: RunView) -> Iterator[Finding]:
         yield Finding("refused", "serious", words, len(refused), ids(refused))
 
 
+def compacted(view: RunView) -> Iterator[Finding]:
+    """Turns that the root no longer saw as they were, but in its own summary."""
+    summed = [span for span in spans_of(view, "root_call") if span.attributes.get(sc.COMPACTED) is True]
+    done = [span for span in summed if span.status == "ok"]
+    turns = sum(Facts(span.attributes).count(sc.COMPACTED_TURNS) or 0 for span in done)
+    if turns:
+        times = number_of(len(done), "time")
+        words = (
+            f"The root's window was full {times}: {turns:,} of its turns gave way to summaries of its own."
+        )
+        yield Finding("compacted", "note", words, len(done), ids(done))
+
+
 def unread(view: RunView) -> Iterator[Finding]:
     """Documents that no sub-call was ever sent or none answered, and how much of the corpus no model saw."""
     if view.live:

@@ -25,6 +25,7 @@ _RULES: Final = (
     finding_calls.error_text,
     finding_calls.unshared,
     finding_calls.duplicates,
+    finding_run.compacted,
     finding_cells.cut_output,
 )
 
