@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from rlm_core import demo_root, demo_sub, semconv
+from rlm_core import demo_reading, demo_root, demo_sub, semconv
 from rlm_core.errors import ConfigError, ModelError
 from rlm_core.lm_handler import Completion, Request, estimate_usage
 
@@ -47,11 +47,18 @@ class DemoLMHandler:
         self._seed = fault_seed
 
     async def complete(self, request: Request) -> Completion:
-        """Reply by rule. Raises `ModelError`: server for a fault of kind error, bad_request for other ids."""
+        """Reply by rule. Raises `ModelError`: server for a fault of kind error, bad_request for other ids and
+        for images.
+        """
         if not is_demo(request.model):
             raise ModelError("bad_request", f"the demo handler knows {ROOT} and {SUB}, not {request.model}")
         if request.role == "root":
-            return _completion(request, demo_root.reply(request.messages))
+            read = demo_reading.reply(request.messages)
+            return _completion(request, demo_root.reply(request.messages) if read is None else read)
+        if any(message.images for message in request.messages):
+            raise ModelError(
+                "bad_request", "the demo model cannot see images: choose a sub-model that can, with --sub"
+            )
         answer = demo_sub.reply(request.prompt)
         facts = {semconv.DEMO_QUOTE: answer.quote} if answer.quote else {}
         drawn = self._drawn(request)
