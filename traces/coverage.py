@@ -45,7 +45,8 @@ class Reading(NamedTuple):
 class DocumentCoverage:
     """One document. `bytes` is None when the record does not say how large it is; the sets are what is known.
 
-    A byte may be in several sets: what was sent has mostly been given to code before.
+    A byte may be in several sets: what was sent has mostly been given to code before. `seen` are the pages
+    that answered sub-calls were shown as pictures, 0 for an image file.
     """
 
     number: int
@@ -55,6 +56,8 @@ class DocumentCoverage:
     shown: Ranges = ()
     given: Ranges = ()
     unanswered: Ranges = ()
+    is_image: bool = False
+    seen: tuple[int, ...] = ()
 
     @property
     def read(self) -> Ranges:
@@ -65,6 +68,11 @@ class DocumentCoverage:
     def touched(self) -> Ranges:
         """What was sent (answered or not), shown or given to code."""
         return merged((*self.sent, *self.shown, *self.unanswered, *self.given))
+
+    @property
+    def is_something(self) -> bool:
+        """Whether there is anything in it that a model could be sent."""
+        return self.bytes != 0 or self.is_image
 
     def share(self, ranges: Sequence[Range]) -> float | None:
         """How much of the document a set is, from 0 to 1; None for an empty document or an unknown size."""
@@ -118,8 +126,8 @@ class Coverage:
 
     @cached_property
     def never_sent(self) -> tuple[DocumentCoverage, ...]:
-        """The documents with text of which nothing is known to have been sent to a sub-call."""
-        return tuple(d for d in self.documents if d.bytes != 0 and not (d.sent or d.unanswered))
+        """The documents with text, and images, of which nothing is known to have been sent to a sub-call."""
+        return tuple(d for d in self.documents if d.is_something and not (d.sent or d.unanswered or d.seen))
 
     @cached_property
     def never_answered(self) -> tuple[DocumentCoverage, ...]:
@@ -128,8 +136,10 @@ class Coverage:
 
     @cached_property
     def never_touched(self) -> tuple[DocumentCoverage, ...]:
-        """The documents with text of which nothing is known to have been sent, shown, or given to code."""
-        return tuple(d for d in self.documents if d.bytes != 0 and not d.touched)
+        """The documents with text, and images, of which nothing is known to have been sent, shown, or given
+        to code.
+        """
+        return tuple(d for d in self.documents if d.is_something and not (d.touched or d.seen))
 
     @cached_property
     def least_first(self) -> tuple[DocumentCoverage, ...]:
@@ -198,6 +208,8 @@ def coverage(view: RunView) -> Coverage:
             sets["shown"].get(number, ()),
             ((0, found.sizes[number] or 0),) if number in whole else sets["given"].get(number, ()),
             sets["unanswered"].get(number, ()),
+            number in found.images,
+            tuple(sorted(found.seen.get(number, ()))),
         )
         for number, name in enumerate(found.names)
     )
@@ -232,6 +244,8 @@ def _document_json(document: DocumentCoverage) -> dict[str, Any]:
         "bytes": document.bytes,
         **{how: _rounded(document.share(getattr(document, how))) for how in HOWS},
         "read": _rounded(document.share(document.read)),
+        "is_image": document.is_image,
+        "seen": list(document.seen),
     }
 
 

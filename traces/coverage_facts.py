@@ -18,6 +18,7 @@ from traces.child_places import Translation, translation
 from traces.facts import LARGEST
 from traces.finding import decoded
 from traces.rows import SpanRow
+from traces.span_images import span_images
 from traces.tree import outcome
 from traces.view import RunView
 
@@ -38,7 +39,9 @@ class Gathered:
     """Places by fate and document, and what is not known.
 
     `names`, `sizes` and `sections` are of the documents, in order; a size is None when it is not known.
-    `whole` are (first document, behind the last, span): documents that code was given whole.
+    `whole` are (first document, behind the last, span): documents that code was given whole. `images` are
+    those that are image files; `seen` names the pages of a document that sub-calls were shown as pictures,
+    0 for an image file.
     """
 
     corpus_id: str | None = None
@@ -49,6 +52,8 @@ class Gathered:
         default_factory=lambda: {how: defaultdict(list) for how in ("sent", "shown", "unanswered", "given")}
     )
     whole: list[tuple[int, int, str]] = field(default_factory=list)
+    images: frozenset[int] = frozenset()
+    seen: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -68,6 +73,14 @@ class Gathered:
         for key, one, many in _SENTENCES:
             if count := self.counts[key]:
                 yield (one if count == 1 else many).format(f"{count:,}")
+        yield from self._seen_words()
+
+    def _seen_words(self) -> Iterator[str]:
+        unseen, pages = len(self.images - self.seen.keys()), sum(map(len, self.seen.values()))
+        if unseen:
+            yield f"Images of the corpus that no sub-call was shown: {unseen:,} of {len(self.images):,}."
+        if pages:
+            yield f"Pictures shown to sub-calls: {pages:,}. What a model read in them is not counted as text."
 
 
 _SENTENCES: Final = (
@@ -169,7 +182,7 @@ class _Reader:
         if owner is None and not self._out.names:
             corpus_id = attributes.get(sc.CORPUS_ID)
             self._out.corpus_id = corpus_id if isinstance(corpus_id, str) else None
-            self._out.names, self._out.sizes, self._out.sections = table
+            self._out.names, self._out.sizes, self._out.sections, self._out.images = table
             self._translations[span.span_id] = Translation.same()
         elif owner is not None:
             self._child(span, owner, table.sizes)
@@ -208,10 +221,11 @@ class _Reader:
                 tuple(str(item["name"]) for item in documents),
                 tuple(_size(item.get("bytes")) for item in documents),
                 tuple(item.get("sections") for item in documents),
+                frozenset(number for number, item in enumerate(documents) if item.get("picture")),
             )
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             self._out.counts["unusable"] += 1
-            return _Table((), (), ())
+            return _Table((), (), (), frozenset())
 
     # -- calls and cells
 
@@ -219,6 +233,9 @@ class _Reader:
         if span.status != "ok" and span.span_id not in self._asked:
             return  # turned away or stopped before any text left
         how = "unanswered" if self._failed(span) else "sent"
+        for image in span_images(span) if how == "sent" else ():
+            if image["document"] is not None and 0 <= image["document"] < len(self._out.names):
+                self._out.seen[image["document"]].add(image["page"])
         found = _ranges(span.attributes, sc.SOURCE_RANGES)
         self._out.counts["unsearched"] += found is None or found.unsearched
         self._take(how, found, span, owner)
@@ -288,11 +305,12 @@ class _Reader:
 
 
 class _Table(NamedTuple):
-    """Names, bytes and sections (as recorded) of documents."""
+    """Names, bytes and sections (as recorded) of documents, and which are image files."""
 
     names: tuple[str, ...]
     sizes: tuple[int | None, ...]
     sections: tuple[Any, ...]
+    images: frozenset[int]
 
 
 class _Found(NamedTuple):
