@@ -25,7 +25,7 @@ _NAME_CHARS: Final = 60
 
 def describe(corpus: Corpus) -> str:
     """The description, at most `MOST_BYTES` of UTF-8. Raises `CorpusError` when a file has changed."""
-    top = [_headline(corpus), *_separators(corpus), *_problems(corpus)]
+    top = [_headline(corpus), *_separators(corpus), *_pictures(corpus), *_problems(corpus)]
     for head in _HEAD_CHARS:
         text = "\n".join([*top, *_listing(corpus), *_previews(corpus, head)])
         if len(text.encode("utf-8")) <= MOST_BYTES:
@@ -59,6 +59,24 @@ def _separators(corpus: Corpus) -> list[str]:
     return lines
 
 
+def _pictures(corpus: Corpus) -> list[str]:
+    """How what can only be seen is shown to a sub-model, where there is any."""
+    images = sum(document.is_image for document in corpus.documents)
+    pages = sum(document.pages_shown for document in corpus.documents)
+    lines = []
+    if images:
+        lines.append(
+            f"Images: {images:,}; their text is empty. Show them to the sub-model (if it can see): "
+            "llm_query(prompt, images=document.images)."
+        )
+    if pages:
+        lines.append(
+            f"PDF pages that can be shown as images, for scans and charts: {pages:,}. "
+            "llm_query(prompt, images=[document.page_image(n)]); document.pages: all, each with its .text."
+        )
+    return lines
+
+
 def _problems(corpus: Corpus) -> list[str]:
     left_out = len(corpus.problems)
     remarks = sum(bool(document.problems) for document in corpus.documents)
@@ -80,6 +98,9 @@ def _listing(corpus: Corpus) -> list[str]:
 
 def _line(document: Document) -> str:
     sections = Counter(section.kind for section in document.sections)
+    if document.picture is not None:
+        size = f"{document.picture.width:,} x {document.picture.height:,} pixels"
+        return f"[{document.number}] {_short(document.name)} (image, {size})"
     parts = [f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in sections.items()]
     size = ", ".join([*parts, f"{document.chars:,} characters"])
     return f"[{document.number}] {_short(document.name)} ({size})"
@@ -90,7 +111,8 @@ def _previews(corpus: Corpus, head: int) -> list[str]:
     if not head:
         return []
     last = len(corpus.documents) - 1
-    return [part for number in sorted({0, last // 2, last}) for part in _preview(corpus, number, head)]
+    numbers = [n for n in sorted({0, last // 2, last}) if not corpus.documents[n].is_image]
+    return [part for number in numbers for part in _preview(corpus, number, head)]
 
 
 def _preview(corpus: Corpus, number: int, head: int) -> list[str]:
