@@ -121,6 +121,7 @@ SCHEMA_PROBLEM: Final = (
 COMPACTED: Final = "rlm.compacted"  # on a root call: it was asked to sum up the messages before it
 COMPACTED_TURNS: Final = "rlm.compacted.turns"  # beside it: how many turns its reply took the place of
 
+SCRIPTED: Final = "rlm.scripted"  # true when a function of a program, or a record, answered for the models
 FITS: Final = "rlm.fits"  # on a run that shows its root the whole corpus at once: whether that was possible
 FITS_TOKENS: Final = "rlm.fits.tokens"  # what that takes, by estimate
 FITS_WINDOW: Final = "rlm.fits.window"  # what the root model takes, where that is known

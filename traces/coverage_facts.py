@@ -132,6 +132,7 @@ class _Reader:
         self._asked: set[str] = set()  # spans below which an attempt stands: their text was sent
         self._answered: set[str] = set()  # spans below which an attempt was answered
         self._roots: set[str] = set()  # run spans that asked their root at all
+        self._read: set[str] = set()  # iterations whose root call was answered
         self._last_root: dict[str | None, int] = {}  # run span -> seq of its last root call that did not fail
 
     def read(self) -> Gathered:
@@ -149,6 +150,8 @@ class _Reader:
                 self._sub_call(span, owner)
             elif span.kind == "cell":
                 self._cell(span, owner)
+            elif span.span_id in self._read and sc.SHOWN_RANGES in span.attributes:
+                self._shown(span, owner)
         return self._out
 
     def _place_span(self, span: SpanRow) -> None:
@@ -169,6 +172,8 @@ class _Reader:
             self._roots.add(owner)
         if not self._failed(span):
             self._last_root[owner] = span.seq
+            if span.parent_id is not None:
+                self._read.add(span.parent_id)
 
     def _failed(self, span: SpanRow) -> bool:
         """Whether no model answered a call, so that nothing says that one read its text."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome
+from rlm_core.lm_handler import FunctionLMHandler, RecordedLMHandler
 from rlm_core.options import Strategy
 from rlm_core.orchestrator import Orchestrator
 from rlm_core.run_state import RunState
@@ -36,4 +38,5 @@ async def answer(
 ) -> Outcome:
     """Answer one question by the strategy of the run's options; every span is closed when this returns."""
     kind = _KINDS[state.options.strategy]
-    return await kind(state, corpus, question, facts=dict(facts)).run()
+    scripted = isinstance(state.handler, FunctionLMHandler | RecordedLMHandler)
+    return await kind(state, corpus, question, facts={**facts, sc.SCRIPTED: scripted or None}).run()
