@@ -19,6 +19,7 @@ from ui.web import plain
 from ui.web.notices import note, problem
 from ui.web.passage_view import MOST, passage, passage_of
 from ui.web.places import DOCUMENT, FROM, TO
+from ui.web.span_images import document_image
 
 PIECE_CHARS: Final = 5_000  # shown at a time
 _TEXT_HEIGHT: Final = 520  # pixels
@@ -86,11 +87,16 @@ def document(corpus: Corpus, number: int) -> None:
     with st.container(key="document-name"):
         plain.text(found.name)
     where = "read in place" if found.in_place else "kept as a copy of its text"
+    if found.picture is not None:
+        where = "an image has no text; it can be shown to a sub-model that sees"
     st.caption(f"{found.chars:,} characters · {where}")
     with st.container(key="document-kind"):
         plain.text(", ".join(filter(None, (kind(found), found.encoding))))  # only texts have an encoding
     for remark in found.problems:
         note(remark)
+    if found.picture is not None:
+        document_image(corpus, found)
+        return
     if (asked := _passage_asked(found)) is not None:
         _passage(corpus, found, *asked)
         return

@@ -18,6 +18,7 @@ from ui.figures import counted
 from ui.passages import document_rows
 from ui.web import plain, span_tables
 from ui.web.notices import note
+from ui.web.span_images import images
 from ui.web.span_sources import sources
 
 Tab = tuple[str, Callable[[], None]]
@@ -50,6 +51,8 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
     if span.kind in ("iteration", "batch") and inside:
         name = "Calls" if span.kind == "batch" else "Inside"
         tabs.insert(0, (name, partial(span_tables.inside, span, inside)))
+    if shown := detail.get("images"):
+        tabs.append(("Images", partial(images, view, shown)))
     if detail.get("messages"):
         tabs.append(("Messages", partial(_messages, span, detail)))
     for name, key, show in _TABLES:
