@@ -48,7 +48,7 @@ _ERRORS: Mapping[str, tuple[int, str, str | None]] = {
 class Reply:
     """One answer. `usage` is plain, cached, written, reasoning, none, or the object itself.
 
-    `model` None = the model named in the request.
+    `model` None = the model named in the request. `tool_calls` are names and arguments (JSON texts).
     """
 
     text: str | None = "ok"
@@ -56,6 +56,7 @@ class Reply:
     reasoning: str | None = None
     usage: str | Mapping[str, Any] = "plain"
     model: str | None = None
+    tool_calls: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,13 @@ class Script:
 
     A model whose name starts with `root` gets `root`: the n-th text for a conversation with n assistant
     messages (the last one again after that), or whatever the function makes of the messages. Every other
-    model gets `sub(prompt)`. `latency` and `root_latency` are seconds before each answer.
+    model gets `sub(prompt)`, or `talk(messages)` where there is one. `latency` and `root_latency` are seconds
+    before each answer.
     """
 
     root: Sequence[str | Reply] | Callable[[Messages], str | Reply] = ('```python\nFINAL("done")\n```',)
     sub: Callable[[str], str | Reply] = echo
+    talk: Callable[[Messages], str | Reply] | None = None
     latency: float = 0.0
     root_latency: float = 0.0
     faults: Sequence[Fault] = ()
@@ -119,7 +122,7 @@ class Script:
     def reply(self, model: str, messages: Messages) -> Reply:
         """The answer to a request that no fault strikes."""
         if not model.startswith("root"):
-            made = self.sub(last_user(messages))
+            made = self.sub(last_user(messages)) if self.talk is None else self.talk(messages)
         elif callable(self.root):
             made = self.root(messages)
         else:
@@ -202,6 +205,15 @@ class _Handler(BaseHTTPRequestHandler):
         message: dict[str, Any] = {"role": "assistant", "content": reply.text}
         if reply.reasoning is not None:
             message["reasoning_content"] = reply.reasoning
+        if reply.tool_calls:
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{ordinal}_{n}",
+                    "type": "function",
+                    "function": {"name": name, "arguments": given},
+                }
+                for n, (name, given) in enumerate(reply.tool_calls)
+            ]
         made: dict[str, Any] = {"id": f"chatcmpl-{ordinal}", "object": "chat.completion", "created": 1}
         made["model"] = reply.model or model
         made["choices"] = [{"index": 0, "message": message, "finish_reason": reply.finish_reason}]
