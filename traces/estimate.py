@@ -24,7 +24,7 @@ _PAST: Final = f"""
     FROM run
     WHERE status = 'ok' AND coalesce(stop_reason, 'final') = 'final' AND replay_of IS NULL
       AND resumed_from IS NULL
-      AND root_model = $root AND sub_model = $sub AND demo = $demo
+      AND root_model = $root AND sub_model = $sub AND demo = $demo AND coalesce(strategy, 'rlm') = $strategy
       AND (corpus_id = $corpus
            OR TRY_CAST(json_extract_string(facts, '$."{sc.CORPUS_CHARS}"') AS BIGINT)
               BETWEEN $chars / {SIMILAR} AND $chars * {SIMILAR})
@@ -40,6 +40,7 @@ class Plan:
     corpus_id: str
     corpus_chars: int
     demo: bool
+    strategy: str = "rlm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ def estimate(home: Home, plan: Plan) -> Estimate | None:
         "root": plan.root_model,
         "sub": plan.sub_model,
         "demo": plan.demo,
+        "strategy": plan.strategy,
     }
     with store.reader(home, store.deadline_in(_PATIENCE)) as con:
         if con is None or not ingest.is_current(con):

@@ -127,7 +127,7 @@ def _ground(order: Order, models: Models, home: Home) -> _Ground:
     problems = corpus_problems(corpus)
     for problem in problems:
         say(f"{problem['path']}: {problem['message']}")
-    expected = _estimate(home, models, corpus) if order.resume is None else None
+    expected = _estimate(home, models, corpus, _strategy(order)) if order.resume is None else None
     return _Ground(corpus, problems, expected)
 
 
@@ -149,15 +149,19 @@ def _outcome(order: Order, models: Models, rlm: RLM, home: Home, ground: _Ground
         problems=ground.problems,
         notices=(*models.notices, *said),
         estimate=ground.estimate,
-        strategy="rlm" if order.options is None else order.options.strategy,
+        strategy=_strategy(order),
     )
 
 
-def _estimate(home: Home, models: Models, corpus: Corpus) -> Estimate | None:
+def _strategy(order: Order) -> str:
+    return "rlm" if order.options is None else order.options.strategy
+
+
+def _estimate(home: Home, models: Models, corpus: Corpus, strategy: str) -> Estimate | None:
     """What the run will probably take, said; None where no earlier run tells. A failure stops no run."""
     from traces.estimate import Plan, estimate
 
-    plan = Plan(models.root, models.sub, corpus.corpus_id, corpus.chars, models.demo)
+    plan = Plan(models.root, models.sub, corpus.corpus_id, corpus.chars, models.demo, strategy)
     try:
         expected = estimate(home, plan)
     except RLMScopeError as error:
