@@ -96,16 +96,31 @@ def run_repeats(order: Order, times: int, home: Home, environ: Mapping[str, str]
 
     A run that is cancelled is the last. Raises InputError for what cannot work.
     """
+    titles = [f"run {number} of {times}" if number > 1 else None for number in range(1, times + 1)]
+    return run_in_turn([order] * times, titles, home, environ)
+
+
+def run_in_turn(
+    orders: Sequence[Order], titles: Sequence[str | None], home: Home, environ: Mapping[str, str]
+) -> list[Outcome]:
+    """Orders over one corpus, which is read once, by the same models; each title is said before its run.
+
+    A run that is cancelled is the last. Raises InputError for what cannot work.
+    """
     from ui.web.settings_keys import keys_lent
 
-    models, rlm = prepare(order, home, environ)
+    models, rlm = prepare(orders[0], home, environ)
+    outcomes: list[Outcome] = []
     with nullcontext() if models.demo else keys_lent(home):
-        ground = _ground(order, models, home)
-        outcomes = [_outcome(order, models, rlm, home, ground)]
-        while len(outcomes) < times and outcomes[-1].answer.stop_reason != "cancelled":
-            say(f"run {len(outcomes) + 1} of {times}")
-            _, rlm = prepare(order, home, environ)
+        ground = _ground(orders[0], models, home)
+        for order, title in zip(orders, titles, strict=True):
+            if title is not None:
+                say(title)
+            if outcomes:
+                _, rlm = prepare(order, home, environ)
             outcomes.append(_outcome(order, models, rlm, home, ground))
+            if outcomes[-1].answer.stop_reason == "cancelled":
+                break
     return outcomes
 
 

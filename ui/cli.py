@@ -18,6 +18,10 @@ from ui.startup import check_identity
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "app": ("ui.app_command", "Start the app in the browser."),
     "ask": ("ui.ask", "Ask a question over files, folders or a corpus."),
+    "compare-strategies": (
+        "ui.compare_strategies_command",
+        "Answer a question in several ways, side by side.",
+    ),
     "resume": ("ui.resume_command", "Continue a dead run from its record."),
     "corpus": ("ui.corpus_commands", "Add, list, show and remove corpora."),
     "runs": ("ui.read_commands", "List the runs, newest first."),
@@ -51,7 +55,7 @@ class Cli(click.Group):
         """Import the module of one command."""
         if cmd_name not in COMMANDS:
             return None
-        return cast(click.Command, getattr(import_module(COMMANDS[cmd_name][0]), cmd_name))
+        return cast(click.Command, getattr(import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_")))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
