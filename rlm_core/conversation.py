@@ -109,7 +109,12 @@ class Conversation:
 
 def _opening(shape: Shape | None) -> list[Message]:
     """What the sub-model is told before the prompt: not every server looks at a schema sent beside it."""
-    return [] if shape is None else [Message("system", _ASKED + shape.text)]
+    return [] if shape is None else [told_schema(shape.text)]
+
+
+def told_schema(schema: str) -> Message:
+    """The first message of a sub-call whose reply has to fit a schema, given as JSON text."""
+    return Message("system", _ASKED + schema)
 
 
 def _check_functions(tools: ToolRuns) -> None:

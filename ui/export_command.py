@@ -76,9 +76,12 @@ def _run_ids(state: State, refs: tuple[str, ...], tag: str | None, *, everything
 def _lines(done: Exported) -> Iterator[str]:
     """For people."""
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(done.kinds.items()))
-    part = f", {done.estimated:,} of them estimated" if done.estimated else ""
+    part = "all" if done.estimated == done.tokens else f"{done.estimated:,}"
+    guess = f", {part} of them estimated" if done.estimated else ""
     yield line(f"{counted(done.examples, 'example')} of {counted(len(done.runs), 'run')}: {kinds}")
-    yield f"{done.tokens:,} tokens{part} · {counted(done.duplicates, 'duplicate')} left out"
+    yield f"{done.tokens:,} tokens{guess}"
+    if done.duplicates:
+        yield f"{counted(done.duplicates, 'duplicate')} left out"
     if done.redacted:
         yield f"{counted(done.redacted, 'string')} that look like keys replaced"
     for reason, count in sorted(done.left_out.items()):

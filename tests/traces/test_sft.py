@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 
 from rlm_core import semconv as sc
-from rlm_core.lm_handler import Completion, Request, Usage
+from rlm_core.builtin_tools import BUILTIN
+from rlm_core.lm_handler import Completion, Request, ToolCall, Usage
+from rlm_core.options import Options
 from rlm_core.telemetry import as_json
 from tests.support.replays import recorded
 from tests.traces.records import RUN, recording
 from traces.exporters.secrets import redacted
-from traces.exporters.sft_examples import Example, RunExamples
+from traces.exporters.sft_chat import Example
+from traces.exporters.sft_examples import RunExamples
 from traces.exporters.sft_runs import Choice, left_out
 from traces.home import Home
 from traces.opinions import judge, opinions
@@ -88,6 +92,57 @@ def test_tokens_are_those_reported_without_reasoning_else_an_estimate(home: Home
     (what, why), _ = of(home, view, "sub-calls")
     assert (what.tokens, what.estimated) == (110, False)
     assert (why.tokens, why.estimated) == (3, True)
+
+
+def sent(request: Request) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in request.messages]
+
+
+def test_a_call_with_tools_is_the_conversation_that_the_model_had(home: Home) -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> Any:
+        asked.append(request)
+        if len(asked) > 1:
+            return Completion("it is 42")
+        wanted = ToolCall("call-1", "calculate", '{"expression": "6*7"}')
+        return Completion("I work it out.", finish_reason="tool_calls", tool_calls=(wanted,))
+
+    options = Options(tools=(BUILTIN["calculate"],))
+    view = recorded(home, "print(llm_query('six by seven?'))\nFINAL(42)", sub=answer, options=options)
+    (found,), _ = of(home, view, "sub-calls")
+    assert [(m.role, m.content) for m in found.messages] == [*sent(asked[-1]), ("assistant", "it is 42")]
+    said, told = json.loads(found.line())["messages"][1:3]
+    (call,) = said["tool_calls"]
+    assert call["function"] == {"name": "calculate", "arguments": '{"expression": "6*7"}'}
+    assert told["tool_call_id"] == call["id"] == "call-1" and told["content"] == "42"
+    (tool,) = json.loads(found.line())["tools"]
+    assert tool["function"]["name"] == "calculate" and tool["function"]["parameters"]["type"] == "object"
+    assert found.estimated  # the usage on record is that of both requests
+
+
+def test_a_call_whose_tool_failed_is_left_out(home: Home) -> None:
+    def answer(request: Request) -> Any:
+        if request.messages[-1].role == "tool":
+            return Completion("no idea")
+        return Completion(None, tool_calls=(ToolCall("c", "calculate", '{"expression": "1/0"}'),))
+
+    options = Options(tools=(BUILTIN["calculate"],))
+    view = recorded(home, "print(llm_query('one by zero?'))\nFINAL(0)", sub=answer, options=options)
+    assert of(home, view, "sub-calls") == ([], {"a tool call failed": 1})
+
+
+def test_of_a_reply_that_was_sent_back_only_the_one_that_fits_is_learned(home: Home) -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> Any:
+        asked.append(request)
+        return "six" if len(asked) == 1 else "6"
+
+    code = "print(llm_query('how many?', schema={'type': 'integer'}))\nFINAL(6)"
+    (found,), _ = of(home, recorded(home, code, sub=answer), "sub-calls")
+    assert [(m.role, m.content) for m in found.messages] == [*sent(asked[0]), ("assistant", "6")]
+    assert len(asked) == 2 and found.messages[0].role == "system"
 
 
 def test_child_runs_are_conversations_of_their_own(home: Home) -> None:

@@ -19,7 +19,8 @@ from typing import Any, Final
 from rlm_core.errors import InputError, RecordError
 from rlm_core.normalise import normalise
 from traces.exporters.sft_card import card
-from traces.exporters.sft_examples import Example, RunExamples
+from traces.exporters.sft_chat import Example
+from traces.exporters.sft_examples import RunExamples
 from traces.exporters.sft_runs import Choice, left_out
 from traces.home import Home
 from traces.opinions import Opinions, opinions
@@ -172,7 +173,8 @@ def _key(example: Example) -> bytes:
     """Equal for examples that say the same, whatever case and white space."""
     digest = hashlib.sha256(example.kind.encode())
     for message in example.messages:
-        digest.update(f"\0{message.role}\0{normalise(message.content)}".encode("utf-8", "replace"))
+        for text in (message.role, *(normalise(one) for one in message.texts)):
+            digest.update(b"\0" + text.encode("utf-8", "replace"))
     return digest.digest()
 
 

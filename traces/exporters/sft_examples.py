@@ -5,7 +5,6 @@ Records are untrusted: what does not fit is counted as left out, with the reason
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +13,9 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.cells import extract
-from rlm_core.lm_handler import estimate_tokens
 from traces.detail import added_messages, decoded
-from traces.exporters.secrets import redacted
+from traces.exporters.sft_calls import CallTexts, text_of
+from traces.exporters.sft_chat import ChatMessage, Example, clean, guess
 from traces.exporters.sft_runs import Choice, ExampleKind
 from traces.opinions import Opinions
 from traces.replies import declines
@@ -25,51 +24,6 @@ from traces.view import RunView
 
 _KEPT_FROM: Final = (None, "model", "record")  # where a reply came from that a model once gave by itself
 _ROLES: Final = ("system", "user", "assistant")
-
-
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """One message. `learn` is false for what the model said before: context, not to be learned again."""
-
-    role: str
-    content: str
-    learn: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """In OpenAI's format for fine-tuning: `weight` 0 keeps what the model said from being trained."""
-        plain = {"role": self.role, "content": self.content}
-        return plain if self.learn or self.role != "assistant" else {**plain, "weight": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One example; the last message is the model's. `tokens` are those of all messages, as the provider
-    reported them or (`estimated`) one for four characters. `redacted` counts keys that were taken out.
-    """
-
-    kind: ExampleKind
-    messages: tuple[ChatMessage, ...]
-    run_id: str
-    span_id: str
-    model: str
-    depth: int
-    tokens: int
-    estimated: bool
-    redacted: int = 0
-
-    def line(self) -> str:
-        """The example as one line of JSON."""
-        facts = {
-            "kind": self.kind,
-            "run_id": self.run_id,
-            "span_id": self.span_id,
-            "model": self.model,
-            "depth": self.depth,
-            "tokens": self.tokens,
-            "tokens_estimated": self.estimated,
-        }
-        document = {"messages": [one.to_json() for one in self.messages], "metadata": facts}
-        return json.dumps(document, ensure_ascii=False)
 
 
 @dataclass
@@ -138,7 +92,7 @@ class RunExamples:
                 message["sha256"] in texts and message["role"] in _ROLES for message in history
             )
             before = [ChatMessage(one["role"], texts.get(one["sha256"], "")) for one in history]
-            reply = self._text(span, sc.RESPONSE)
+            reply = text_of(self.view, span, sc.RESPONSE)
             found = extract(reply or "")
             problem = None if whole else "the record lacks messages"
             problem = problem or self._unfit(span, reply) or broken.get(span.iteration)
@@ -166,19 +120,14 @@ class RunExamples:
         )
 
     def _of_sub_call(self, span: SpanRow) -> Iterator[Example]:
-        prompt, reply = self._text(span, sc.PROMPT), self._text(span, sc.RESPONSE)
-        problem = "the record lacks messages" if not prompt else self._unfit(span, reply)
-        if problem is None and span.span_id in self._with_tools:
-            problem = "tools were called"
-        if problem is None and span.attributes.get(sc.IMAGES):
-            problem = "images were sent"
-        if self._counted(problem):
-            said = (ChatMessage("user", prompt or ""), ChatMessage("assistant", reply or ""))
-            yield self._example("sub-calls", span, said)
+        reply = text_of(self.view, span, sc.RESPONSE)
+        if self._counted(self._unfit(span, reply) or self._calls.problem(span)):
+            messages = [*self._calls.before(span), ChatMessage("assistant", reply or "")]
+            yield self._example("sub-calls", span, messages)
 
     @cached_property
-    def _with_tools(self) -> frozenset[str | None]:
-        return frozenset(span.parent_id for span in self.view.spans if span.kind == "tool")
+    def _calls(self) -> CallTexts:
+        return CallTexts(self.view)
 
     def _unfit(self, span: SpanRow, reply: str | None) -> str | None:
         """Why nothing is to be learned from a call, as a clause."""
@@ -196,28 +145,22 @@ class RunExamples:
             return "the reply was cut off"
         return "the reply declines" if span.kind == "sub_call" and declines(reply or "") else None
 
-    def _text(self, span: SpanRow, prefix: str) -> str | None:
-        sha256 = span.attributes.get(prefix + ".sha256")
-        return self.view.payload(sha256) if isinstance(sha256, str) else None
-
     def _example(self, kind: ExampleKind, span: SpanRow, messages: Sequence[ChatMessage]) -> Example:
-        clean = [redacted(message.content) for message in messages]
-        same = messages[-1].content == self._text(span, sc.RESPONSE)
-        reported = _reported(span) if same and not any(count for _, count in clean) else None
-        guess = sum(estimate_tokens(text) for text, _ in clean)
+        made, keys = clean(messages)
+        whole = messages[-1].content == text_of(self.view, span, sc.RESPONSE) and not keys
+        tries = sum(one.kind == "attempt" for one in self._calls.below.get(span.span_id, ()))
+        reported = _reported(span) if whole and tries == 1 else None  # the usage of a call is that of all
         return Example(
             kind=kind,
-            messages=tuple(
-                ChatMessage(message.role, text, message.learn)
-                for message, (text, _) in zip(messages, clean, strict=True)
-            ),
+            messages=made,
             run_id=self.view.run_id,
             span_id=span.span_id,
             model=span.model or "",
             depth=span.depth,
-            tokens=guess if reported is None else reported,
+            tokens=guess(made) if reported is None else reported,
             estimated=reported is None,
-            redacted=sum(count for _, count in clean),
+            tools=self._calls.tools(span) if kind == "sub-calls" else (),
+            redacted=keys,
         )
 
 
