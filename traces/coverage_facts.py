@@ -148,6 +148,8 @@ class _Reader:
                 self._run(span, owner)
             elif span.kind == "sub_call":
                 self._sub_call(span, owner)
+            elif span.kind == "tool" and span.status == "ok":  # what it told the sub-model
+                self._take("sent", _ranges(span.attributes, sc.SOURCE_RANGES), span, owner)
             elif span.kind == "cell":
                 self._cell(span, owner)
             elif span.span_id in self._read and sc.SHOWN_RANGES in span.attributes:

@@ -31,6 +31,8 @@ _TEXTS: Final = {
     "exception": sc.EXCEPTION,
     "native_output": sc.NATIVE_OUTPUT,
     "best_partial": sc.BEST_PARTIAL,
+    "arguments": sc.TOOL_ARGUMENTS,
+    "result": sc.TOOL_RESULT,
 }
 #: Payloads that hold JSON.
 _TABLES: Final = {"variables": sc.VARIABLES, "child_context": sc.CHILD_CONTEXT}
@@ -76,6 +78,7 @@ _SAID: Final = frozenset(
 )
 _ATTEMPT_FACTS: Final = {
     "attempt": sc.ATTEMPT,
+    "tool_round": sc.TOOL_ROUND,
     "error_message": sc.ERROR_MESSAGE,
     "http_status": sc.HTTP_STATUS,
     "model_returned": sc.RESPONSE_MODEL,

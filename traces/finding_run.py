@@ -19,7 +19,7 @@ _LIMIT_STOPS: Final = {
     "budget": "the limit of sub-calls, tokens or cost was reached",
     "timeout": "the time limit was reached",
 }
-_MARKS: Final = {"empty": "empty", "error_text": "the text of an error"}
+_MARKS: Final = {"empty": "empty", "error_text": "the text of an error", "schema": "no value of its schema"}
 
 
 def ending(view: RunView) -> Iterator[Finding]:

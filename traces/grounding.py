@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from rlm_core import semconv as sc
 from rlm_core.normalise import normalise
+from traces.finding import spans_of
 from traces.replies import is_telling, one_digit_away, unfounded
 from traces.reply_facts import FEW, RARE, Found, Reply, Signal, short, texts_of
 from traces.view import RunView
@@ -39,7 +40,9 @@ def against_prompts(view: RunView, families: Mapping[str, Sequence[Reply]], odd:
     }
     absent: dict[str, _Absent] = {}
     asked = [reply.span for reply in ({reply.span.span_id: reply for reply in odd} | naming).values()]
+    told = _told_by_tools(view)
     for span_id, prompt in texts_of(view, asked, sc.PROMPT):
+        prompt = "\n".join([prompt, *told.get(span_id, ())])
         if span_id in labels and labels[span_id] not in normalise(prompt):
             words = f"The label “{short(labels[span_id], _QUOTED)}” stands nowhere in the prompt, and hardly "
             yield span_id, Signal("format", f"{words}any sibling gave it.")
@@ -48,6 +51,14 @@ def against_prompts(view: RunView, families: Mapping[str, Sequence[Reply]], odd:
     for family in families.values():
         yield from _values([reply for reply in family if reply.values], absent)
         yield from _names([reply for reply in family if reply.names], absent)
+
+
+def _told_by_tools(view: RunView) -> dict[str, list[str]]:
+    """What tools told the model of a call: it stands to its reply as the prompt does."""
+    told: dict[str, list[str]] = defaultdict(list)
+    for span_id, text in texts_of(view, spans_of(view, "tool"), sc.TOOL_RESULT):
+        told[view.by_id[span_id].parent_id or ""].append(text)
+    return told
 
 
 def _absent(reply: Reply, prompt: str) -> _Absent:

@@ -17,6 +17,8 @@ _SECTIONS: Final = (
     "prompt",
     "images",
     "code",
+    "arguments",
+    "result",
     "response",
     "reasoning",
     "stdout",
