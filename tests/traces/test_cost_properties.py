@@ -38,7 +38,7 @@ MODELS = (
     "demo/sub",
     "openai/nobody",
 )
-EXAMPLES = 300 if os.environ.get("RLMSCOPE_FULL") == "1" else 15
+EXAMPLES = 300 if os.environ.get("RLMSCOPE_FULL") == "1" else 6
 
 
 @dataclass

@@ -94,14 +94,20 @@ def test_by_role_and_model(tmp_path: Path) -> None:
     }
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with a run of the mixed calls, to be read only."""
+    home = home_in(tmp_path_factory.mktemp("mixed"))
+    store_calls(home, *MIXED)
+    return home
+
+
 @pytest.mark.parametrize(
     "by", [keys for length in (0, 1, 2) for keys in itertools.permutations(KEYS, length)] + [KEYS]
 )
-def test_every_grouping_adds_up_to_the_run(tmp_path: Path, by: tuple[str, ...]) -> None:
-    home = home_in(tmp_path)
-    store_calls(home, *MIXED)
-    report = cost_report(home, [RUN], by)
-    total = load_run(home, RUN).summary
+def test_every_grouping_adds_up_to_the_run(mixed: Home, by: tuple[str, ...]) -> None:
+    report = cost_report(mixed, [RUN], by)
+    total = load_run(mixed, RUN).summary
     parts = [Decimal(row["cost_usd"]) for row in report["rows"]]
     assert Decimal(report["total_usd"]) == total.cost_usd == sum(parts)
     for side in ("input", "output", "total"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from traces.reading import RunView, SpoolRun, build_tree, cost_report, list_runs
 from traces.tree import Group, walk
 from traces.upkeep import rebuild
 
+# every look makes a store, which costs a tenth of a second
+LOOKS = 100 if os.environ.get("RLMSCOPE_FULL") == "1" else 16
 odd_texts = ["", "\x00", "\ud800", "\ud83d\ude00", "a" * 300, "é"]
 texts = st.one_of(st.text(max_size=8), st.sampled_from(odd_texts))
 junk = st.recursive(
@@ -119,7 +122,7 @@ def everything(view: RunView) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=LOOKS)
 @given(spools())
 def test_the_store_says_what_the_spool_says(content: bytes) -> None:
     with a_home(content) as home:
@@ -130,7 +133,7 @@ def test_the_store_says_what_the_spool_says(content: bytes) -> None:
         json.dumps(spooled, allow_nan=False, ensure_ascii=False).encode("utf-8")
 
 
-@settings(max_examples=15)
+@settings(max_examples=LOOKS // 2)
 @given(spools())
 def test_twice_is_once_and_a_rebuild_is_equal(content: bytes) -> None:
     with a_home(content) as home:
@@ -142,7 +145,7 @@ def test_twice_is_once_and_a_rebuild_is_equal(content: bytes) -> None:
         assert dump(home) == once
 
 
-@settings(max_examples=15)
+@settings(max_examples=LOOKS // 2)
 @given(spools(), st.sampled_from(KEYS), st.sampled_from(KEYS))
 def test_spend_adds_up_however_it_is_grouped(content: bytes, first: str, second: str) -> None:
     with a_home(content) as home:
