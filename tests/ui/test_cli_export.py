@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rlm_core import semconv as sc
+from rlm_core.lm_handler import FunctionLMHandler
 from tests.support.loopback import Loopback
 from tests.support.loopback import Script as Server
 from tests.support.replays import recorded
@@ -157,6 +158,20 @@ def test_a_tag_and_named_runs_are_taken_together_each_once(call: Call, home: Hom
     tag(home, RUN, ("good",))
     options = ("--tag", "good", "--any-verdict", "--format", "sft", "--out", str(tmp_path / "t.jsonl"))
     assert call("export", RUN, other, *options, "--json").json["runs"] == [RUN, other]
+
+
+def test_a_run_in_which_a_check_got_the_expected_answer_is_right(
+    call: Call, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(home, "FINAL(8)", sub=lambda _: "")
+    call("mark", RUN, "--expected", "7", "--tag", "pins")
+    again = FunctionLMHandler(lambda _: "```repl\nFINAL(7)\n```")
+    monkeypatch.setattr("rlm_core.models.make_handler", lambda *_, **__: again)
+    checked = call("check", "pins", "--mode", "rerun", "--json").json
+    options = ("--all", "--format", "sft", "--out", str(tmp_path / "t.jsonl"), "--json")
+    done = call("export", *options).json
+    assert done["runs"] == [checked["results"][0]["now_run_id"]]
+    assert done["runs_left_out"] == [{"run_id": RUN, "words": "its answer is not the expected one"}]
 
 
 def test_a_span_that_a_person_called_wrong_is_left_out(call: Call, home: Home, tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from rlm_core.normalise import normalise
 from traces.exporters.sft_card import card
 from traces.exporters.sft_chat import Example
 from traces.exporters.sft_examples import RunExamples
-from traces.exporters.sft_runs import Choice, left_out
+from traces.exporters.sft_runs import Choice, left_out, passed_reruns
 from traces.home import Home
-from traces.opinions import Opinions, opinions
+from traces.opinions import opinions
 from traces.reading import list_runs, load_run
 from traces.view import RunView
 
@@ -114,7 +114,7 @@ def export_sft(
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-incomplete-") as scratch:
             lines = Path(scratch, "lines")
-            done.sha256 = _write_lines(lines, _examples(views, opinions(home), choice, done))
+            done.sha256 = _write_lines(lines, _examples(home, views, choice, done))
             if done.examples:
                 done.path, done.card = target, beside
                 notes = Path(scratch, "card")
@@ -151,11 +151,11 @@ def _publish(drafts: Mapping[Path, Path]) -> None:
         raise
 
 
-def _examples(views: Iterator[RunView], said: Opinions, choice: Choice, done: Exported) -> Iterator[Example]:
+def _examples(home: Home, views: Iterable[RunView], choice: Choice, done: Exported) -> Iterator[Example]:
     """The examples of fit runs, each once; `done` counts them and what is left out."""
-    seen: set[bytes] = set()
+    said, passed, seen = opinions(home), passed_reruns(home), set[bytes]()
     for view in views:
-        if (reason := left_out(view, said, choice)) is not None:
+        if (reason := left_out(view, said, choice, passed)) is not None:
             done.runs_left_out.append((view.run_id, reason))
             continue
         found = RunExamples(view, said, choice)

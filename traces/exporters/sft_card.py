@@ -68,7 +68,10 @@ def _verdict(choice: Choice) -> Iterator[str]:
     if choice.any_verdict:
         yield "Nobody needs to have called a run right: wrong answers may be among them."
     else:
-        yield "Runs a person called right, or whose answer is the one a person expected."
+        yield (
+            "Runs a person called right, or whose answer is the one a person expected of them or of the run "
+            "that a check asked anew in them."
+        )
     if choice.include_demo:
         yield "Demo models are included: their texts follow fixed rules, no language model wrote them."
     else:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from rlm_core import semconv as sc
 from rlm_core.pricing import DEMO_PREFIX
+from traces.check_log import checks
+from traces.home import Home
 from traces.opinions import Opinions
 from traces.rows import RunSummary
 from traces.same_answer import same_answer
@@ -34,8 +37,16 @@ class Choice:
     include_demo: bool = False
 
 
-def left_out(view: RunView, said: Opinions, choice: Choice) -> str | None:
-    """Why nothing of a run is exported, as a clause; None where it is fit."""
+def passed_reruns(home: Home) -> frozenset[str]:
+    """The ids of the runs in which checks asked a question anew and got the expected answer."""
+    found = (finding for check in checks(home) if check.mode == "rerun" for finding in check.findings)
+    return frozenset(finding.now_run_id for finding in found if finding.passed and finding.now_run_id)
+
+
+def left_out(
+    view: RunView, said: Opinions, choice: Choice, passed: Collection[str] = frozenset()
+) -> str | None:
+    """Why nothing of a run is exported, as a clause; None where it is fit. `passed`: see `passed_reruns`."""
     run = view.summary
     top = next((span for span in view.spans if span.kind == "run" and span.parent_id is None), None)
     if run.replay_of is not None:
@@ -52,7 +63,7 @@ def left_out(view: RunView, said: Opinions, choice: Choice) -> str | None:
         return "its answer was forced by a limit"
     if mark := top.attributes.get(sc.ANSWER_MARK):
         return f"its answer is marked: {mark}"
-    return None if choice.any_verdict else _not_right(run, said)
+    return None if choice.any_verdict else _not_right(run, said, passed)
 
 
 def is_demo(model: str | None) -> bool:
@@ -60,11 +71,13 @@ def is_demo(model: str | None) -> bool:
     return (model or "").startswith(DEMO_PREFIX)
 
 
-def _not_right(run: RunSummary, said: Opinions) -> str | None:
-    """A person's verdict decides; without one the answer that a person expects of the run."""
+def _not_right(run: RunSummary, said: Opinions, passed: Collection[str]) -> str | None:
+    """A person's verdict decides; without one the answer that a person expects of the run, or of the one that
+    a check asked anew in it.
+    """
     opinion = said.of(run.run_id)
     if opinion is None or (opinion.verdict is None and opinion.expected is None):
-        return "nobody said whether it is right"
+        return None if run.run_id in passed else "nobody said whether it is right"
     if opinion.verdict is not None:
         return None if opinion.verdict == "right" else f"its verdict is {opinion.verdict}"
     fits = same_answer(run.answer, opinion.expected, opinion.how)
