@@ -36,11 +36,11 @@ def reply(messages: Sequence[Message]) -> str | None:
     """The root's next reply by one of those strategies; None where the run is an RLM's."""
     system, question = messages[0].content, prompts.parse_question(messages)
     body = messages[1].content if len(messages) > 1 else ""
-    if system == words.READ:
+    if system.startswith(words.READ):
         return _answer(question, body.partition("\n# Context\n")[2])
     if system.startswith(_SUMMARISING):
         return _summarise(question, *words.summary_and_part(body))
-    if system == words.ANSWER:
+    if system.startswith(words.ANSWER):
         return _from_summary(question, words.summary_and_part(body)[0])
     if system in (words.NO_SUBCALLS, words.CODEACT):
         return _cells(messages, question)

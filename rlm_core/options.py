@@ -15,6 +15,7 @@ Strategy = Literal[
     "rlm", "rlm-no-subcalls", "direct", "compaction", "codeact", "retrieve", "retrieve+rlm"
 ]  # fmt: skip
 STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
+WITH_SUB_CALLS: Final[frozenset[Strategy]] = frozenset({"rlm", "retrieve+rlm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Options:
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigError(f"two tools are called {doubled[0]}")
         checked(self.tools)
+        if self.tools and self.strategy not in WITH_SUB_CALLS:
+            raise ConfigError(f"tools are for sub-models, and the strategy {self.strategy} asks none")
         if self.schema is not None:
             try:
                 shape_of(self.schema)

@@ -58,4 +58,4 @@ class RetrieveThenCode(Orchestrator):
             return [*others, last]
         read: list[Part] = [self.corpus.describe(), *(list(piece) for piece in found)]
         self.state.sources.search_shown(Prompt.of(self.corpus, [read]), span)
-        return [*others, replace(last, content=f"{last.content}{words.PASSAGES}{text}")]
+        return [*others, words.with_passages(last, text)]

@@ -12,10 +12,9 @@ from rlm_core.endings import Outcome
 from rlm_core.errors import ConfigError
 from rlm_core.lm_handler import Message
 from rlm_core.prompts import cut_middle
-from rlm_core.root_calls import RootCalls
 from rlm_core.root_window import RootWindow
 from rlm_core.strategies import texts, words
-from rlm_core.strategies.reading import Reading, replied
+from rlm_core.strategies.reading import Reading
 from rlm_core.telemetry import RunSpan
 
 UNKNOWN_WINDOW: Final = 32_000  # tokens that a model of which nothing is known is taken to take
@@ -30,7 +29,7 @@ class Compaction(Reading):
 
     _summary: str = ""
 
-    async def _read(self, span: RunSpan, root: RootCalls) -> Outcome:
+    async def _read(self, span: RunSpan, root: RootWindow) -> Outcome:
         """Every part in a root call, then one for the answer; `max_iterations` counts them all."""
         part_tokens, summary_tokens = self._room()
         summary_chars = summary_tokens * texts.BYTES_PER_TOKEN
@@ -50,20 +49,21 @@ class Compaction(Reading):
             self._summary = cut_middle(said, summary_chars) if said else self._summary
             unheard += not said
         messages = words.answering(self.question, self._summary)
-        outcome = replied(await self._ask(span, root, messages, "the answer, from the summary", ()))
+        read = self._iterations
+        outcome = await self._answer(span, root, messages, "the answer, from the summary")
         if unheard:
-            lost = f"{unheard} of {self._iterations - 1} parts got no reply, so nothing of them is known"
+            lost = f"{unheard} of {read} parts got no reply, so nothing of them is known"
             outcome.note = "; ".join(filter(None, (lost, outcome.note)))
         return outcome
 
-    async def _stopped(self, span: RunSpan, root: RootCalls, reason: Any, why: str) -> Outcome:
+    async def _stopped(self, span: RunSpan, root: RootWindow, reason: Any, why: str) -> Outcome:
         """The best answer that the summary so far allows, in the one extra call after a limit."""
         if not self._summary:
             return Outcome(reason, error=why)
-        self._history.opening = tuple(words.answering(self.question, self._summary))
+        self._history.opening = words.answering(self.question, self._summary)
+        self._history.turns.clear()
         self._partial = self._summary
-        within = RootWindow(root, self._history)
-        outcome = await self._force(span, within, reason, f"{why[:1].upper()}{why[1:]}.")
+        outcome = await self._force(span, root, reason, f"{why[:1].upper()}{why[1:]}.")
         outcome.note = why
         return outcome
 

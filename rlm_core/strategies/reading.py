@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rlm_core import semconv as sc
-from rlm_core.context_window import context_window
-from rlm_core.endings import Outcome
+from rlm_core.endings import MOST_MISFITS, Outcome
 from rlm_core.errors import InputError, LimitReached, ModelError
 from rlm_core.lm_handler import Completion, Message
 from rlm_core.models import is_demo
 from rlm_core.orchestrator import Orchestrator
+from rlm_core.prompt_families import known_window
 from rlm_core.root_calls import RootCalls
+from rlm_core.root_window import RootWindow
 from rlm_core.strategies import texts, words
 from rlm_core.strategies.texts import Piece
 from rlm_core.telemetry import Attribute, RunSpan
@@ -34,10 +35,10 @@ class Reading(Orchestrator):
         span.set({sc.PROMPTS_VERSION: f"{self.state.options.strategy}/{words.VERSION}"})
         if not self.corpus.chars:
             return Outcome("error", error="no document of the corpus has any text to be read")
-        root = RootCalls(self.state, self.path, self.depth)
+        root = RootWindow(RootCalls(self.state, self.path, self.depth), self._history)
         reason: Any
         try:
-            async with asyncio.timeout(self.state.limits.max_seconds):
+            async with asyncio.timeout(self.state.ledger.seconds_left):
                 return await self._read(span, root)
         except TimeoutError:
             reason, why = "timeout", "the time limit of the run is reached"
@@ -47,18 +48,53 @@ class Reading(Orchestrator):
             return Outcome("error", error=str(error))
         return await self._stopped(span, root, reason, why)
 
-    async def _read(self, span: RunSpan, root: RootCalls) -> Outcome:
+    async def _read(self, span: RunSpan, root: RootWindow) -> Outcome:
         """Read and answer. Raises `LimitReached` and `ModelError`."""
         raise NotImplementedError
 
-    async def _stopped(self, span: RunSpan, root: RootCalls, reason: Any, why: str) -> Outcome:
+    async def _stopped(self, span: RunSpan, root: RootWindow, reason: Any, why: str) -> Outcome:
         """The outcome after a limit; what was to be read in one call is not asked for a second time."""
         return Outcome(reason, error=why)
 
+    async def _answer(
+        self,
+        span: RunSpan,
+        root: RootWindow,
+        messages: Sequence[Message],
+        label: str,
+        pieces: Sequence[Piece] = (),
+    ) -> Outcome:
+        """Ask for the answer; one that does not fit the schema of the run is sent back, a few times."""
+        schema = self.state.options.schema
+        messages = messages if schema is None else words.with_schema(messages, schema)
+        outcome = replied(await self._ask(span, root, messages, label, pieces))
+        for _ in range(MOST_MISFITS):
+            self._fit.read(outcome)
+            if outcome.text is None or outcome.schema_problem is None:
+                return outcome
+            told = Message("user", words.MISFIT.format(problem=outcome.schema_problem))
+            self._history.add(Message("assistant", outcome.text), told)
+            outcome = replied(await self._turn_of(span, root, "the answer did not fit its schema", ()))
+        self._fit.read(outcome)
+        return outcome
+
     async def _ask(
-        self, span: RunSpan, root: RootCalls, messages: Sequence[Message], label: str, pieces: Sequence[Piece]
+        self,
+        span: RunSpan,
+        root: RootWindow,
+        messages: Sequence[Message],
+        label: str,
+        pieces: Sequence[Piece],
     ) -> Completion:
-        """One root call in an iteration of its own; `pieces` are what it is given to read."""
+        """A root call with messages of its own; `pieces` are what it is given to read."""
+        self._history.opening = tuple(messages)
+        self._history.turns.clear()
+        return await self._turn_of(span, root, label, pieces)
+
+    async def _turn_of(
+        self, span: RunSpan, root: RootWindow, label: str, pieces: Sequence[Piece]
+    ) -> Completion:
+        """The next root call, in an iteration of its own."""
         number = self._iterations
         self._iterations += 1
         facts: dict[str, Attribute | None] = {**self._place(number), sc.PREVIEW: label}
@@ -69,7 +105,7 @@ class Reading(Orchestrator):
         progress.iteration, progress.depth, progress.phase = number, self.depth, "asking the root"
         self.state.tell()
         try:
-            completion = await root.ask(iteration, number, tuple(messages))
+            completion = await root.ask(iteration, number)
         except BaseException as error:
             iteration.end("cancelled" if isinstance(error, asyncio.CancelledError) else "error")
             raise
@@ -79,7 +115,7 @@ class Reading(Orchestrator):
     @property
     def _window(self) -> int | None:
         """Tokens that the root's messages may have, where that is known."""
-        return self.state.options.root_window or context_window(self._root_model)
+        return self.state.options.root_window or known_window(self._root_model)
 
     @property
     def _root_model(self) -> str:
@@ -94,7 +130,7 @@ class Reading(Orchestrator):
 class Direct(Reading):
     """The whole corpus in one root call, or the word that it does not fit."""
 
-    async def _read(self, span: RunSpan, root: RootCalls) -> Outcome:
+    async def _read(self, span: RunSpan, root: RootWindow) -> Outcome:
         """Count, refuse what cannot fit, else ask once."""
         needed, window = texts.tokens_of(self.corpus) + self._overhead, self._window
         span.set({sc.FITS_TOKENS: needed, sc.FITS_WINDOW: window})
@@ -114,13 +150,13 @@ class Direct(Reading):
         text = await asyncio.to_thread(texts.render, self.corpus, pieces)
         try:
             messages = words.reading(self.question, text)
-            completion = await self._ask(span, root, messages, "the whole corpus", pieces)
+            outcome = await self._answer(span, root, messages, "the whole corpus", pieces)
         except ModelError as error:
             if error.kind != "context_window":
                 raise
             return self._does_not_fit(span, f"about {needed:,} tokens, and {error}")
         span.set({sc.FITS: True})
-        return replied(completion)
+        return outcome
 
     def _does_not_fit(self, span: RunSpan, why: str) -> Outcome:
         span.set({sc.FITS: False})
@@ -130,7 +166,7 @@ class Direct(Reading):
 class Retrieve(Reading):
     """The passages that fit the question best, in one root call."""
 
-    async def _read(self, span: RunSpan, root: RootCalls) -> Outcome:
+    async def _read(self, span: RunSpan, root: RootWindow) -> Outcome:
         """Search with the words of the question, then ask once."""
         found = await asyncio.to_thread(
             texts.passages, self.corpus, self.question, self.state.options.passages
@@ -139,7 +175,7 @@ class Retrieve(Reading):
             return Outcome("error", error="no passage of the corpus holds a word of the question")
         text = await asyncio.to_thread(texts.render, self.corpus, found)
         label = f"{len(found)} passage{'' if len(found) == 1 else 's'}"
-        return replied(await self._ask(span, root, words.reading(self.question, text), label, found))
+        return await self._answer(span, root, words.reading(self.question, text), label, found)
 
 
 def replied(completion: Completion) -> Outcome:

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from rlm_core.lm_handler import Message
+from rlm_core.telemetry import as_json
 
 VERSION: Final = "1"
 _SUMMARY: Final = "# Summary so far\n"
+_STATUS: Final = "\n("  # with which the last line of an opening begins, see `rlm_core.prompts`
 _PART: Final = "\n\n# Next part"
 
 READ: Final = """\
@@ -67,6 +71,25 @@ passages do not say it.
 """
 
 PASSAGES: Final = "\n\n# Passages that fit the question best\n"
+
+
+MISFIT: Final = (
+    "# Answer again\nThis does not fit the JSON schema of the answer: {problem}. Reply with the whole answer "
+    "as JSON that fits, and with nothing else."
+)
+
+
+def with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> tuple[Message, ...]:
+    """Messages that ask for an answer, with the schema that this has to fit."""
+    system, *others = messages
+    told = "Not plain text: reply with JSON that fits this JSON schema, and with nothing else:\n"
+    return (replace(system, content=f"{system.content}{told}{as_json(schema)}\n"), *others)
+
+
+def with_passages(opening: Message, text: str) -> Message:
+    """The first message of an RLM with passages in it, before its last line: turn and budget."""
+    body, status, line = opening.content.rpartition(_STATUS)
+    return replace(opening, content=f"{body}{PASSAGES}{text}{status}{line}")
 
 
 def reading(question: str, texts: str) -> tuple[Message, ...]:
