@@ -70,6 +70,8 @@ class SubCalls:
         self._asking = set[asyncio.Task[Any] | None]()  # whose calls a model answers
         # the texts of a large batch are read and held only for as many slots as can soon be sent
         self._places = asyncio.Semaphore(2 * self.state.limits.concurrency)
+        # the same for child runs; each run path has its own places: no child waits for those above it
+        self._children = asyncio.Semaphore(2 * self.state.limits.max_workers)
 
     def begin_replay(self) -> None:
         """The cells run again from the first one: serve every reply from the record, from its start."""
@@ -131,7 +133,10 @@ class SubCalls:
                 shape = _shape(call)
             except ModelError as error:
                 return self.refuse(scope, parent, call, slot, index, error.kind, str(error))
-            return _for_code(await self.run_child(scope, call, slot, index, parent), shape)
+            async with self._children:
+                if scope.ended:  # while it stood in line
+                    return _error("cancelled", "the cell that asked has ended")
+                return _for_code(await self.run_child(scope, call, slot, index, parent), shape)
         async with self._places:  # first come, first served: occurrences are counted in order of submission
             return await self._llm(scope, parent, call, slot, index)
 
@@ -194,6 +199,8 @@ class SubCalls:
             self.state.sub_calls += 1
             return self._failed(span, "budget", str(error))
         self.state.cache_hits += 1
+        if self.state.playback is not None:  # it was allowed as a call to a model, and is none
+            self.state.playback.unsent()
         self._record[identity.request_hash, identity.occurrence] = reply
         return self._serve_known(span, reply, "cache")
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 REQUIRED = (
     *(1, 2, 3, 4, 6, 7, 8, 9, 10, 13, 14, 18, 20, 21, 22, 23, 24, 26, 28, 29),
-    *(30, 33, 34, 36, 37, 38, 41, 44, 45),
+    *(30, 31, 32, 33, 34, 36, 37, 38, 41, 44, 45),
 )
 
 _FAULTS = "tests/rlm_core/test_faults_of_others.py::"
+_RECURSION = "tests/rlm_core/test_recursion.py::"
 _BUDGETS = "tests/end_to_end/test_budgets.py::"
 
 TESTS: dict[int, tuple[str, ...]] = {
@@ -41,6 +42,11 @@ TESTS: dict[int, tuple[str, ...]] = {
     30: (
         _FAULTS + "test_generated_code_cannot_choose_the_server_or_the_key",
         _FAULTS + "test_generated_code_cannot_choose_a_foreign_model",
+    ),
+    31: (_RECURSION + "test_code_cannot_raise_the_depth_of_its_run_through_the_environment",),
+    32: (
+        _RECURSION + "test_child_runs_stand_in_line_and_are_no_runs_before_their_turn",
+        _RECURSION + "test_a_tree_of_any_width_and_limit_comes_to_its_end",
     ),
     33: (_BUDGETS + "test_what_a_failed_child_used_is_counted_and_gone_from_the_budget",),
     34: (_FAULTS + "test_a_run_that_hits_its_limit_is_not_recorded_as_completed",),

@@ -110,14 +110,14 @@ def read_program(view: RunView) -> Program:
     reader = _Reader(view)
     top = next((span for span in view.spans if span.kind == "run" and span.parent_id is None), None)
     if top is None:
-        raise RecordError("The record does not hold the run itself, so it cannot be replayed.")
+        raise RecordError("The record does not hold the run itself, so it cannot be played again.")
     question = reader.text(top, sc.QUESTION)
     corpus_id, seeds = top.attributes.get(sc.CORPUS_ID), decoded(top.attributes.get(sc.SEEDS))
     if question is None or not isinstance(corpus_id, str):
-        raise RecordError("The record does not hold the question or the corpus, so it cannot be replayed.")
+        raise RecordError("The record does not hold the question or the corpus, so it cannot be played again.")
     seed = seeds.get("random") if isinstance(seeds, dict) else None
     if type(seed) is not int:
-        raise RecordError("The record does not hold the seeds of the run, so it cannot be replayed.")
+        raise RecordError("The record does not hold the seeds of the run, so it cannot be played again.")
     calls = list(reader.calls())
     versions = decoded(top.attributes.get(sc.VERSIONS))
     return Program(
