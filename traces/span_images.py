@@ -20,19 +20,20 @@ _TEXTS: Final = ("name", "key", "mime")
 
 
 def span_images(span: SpanRow) -> list[dict[str, Any]]:
-    """The images of a call, in order: `name`, `key` (what it is the hash of: see the page on images),
-    `document` and `page` (None for one that code made; page 0 is an image file), and of one that was sent
-    `sha256` (of its payload), `mime`, `bytes`, `width` and `height`, which are None for one that was not.
-    """
+    """The images that a call was to be shown, in order, each as `image_facts`; none for other spans."""
     try:
         found = json.loads(str(span.attributes.get(sc.IMAGES, "[]")))
     except (ValueError, RecursionError):
         return []
     images = [image for image in found if isinstance(image, dict)] if isinstance(found, list) else []
-    return [_image(image) for image in images[:_MOST]]
+    return [image_facts(image) for image in images[:_MOST]]
 
 
-def _image(facts: dict[str, Any]) -> dict[str, Any]:
+def image_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """An image as it is recorded (`rlm_core.semconv.IMAGES`), checked: `name`, `key` (part of what identifies
+    its call), `document` and `page` (None for one that code made; page 0 is an image file), and of one that
+    was sent `sha256` (of its payload), `mime`, `bytes`, `width` and `height`; None is not known, or not sent.
+    """
     source = facts.get("source")
     placed = isinstance(source, list) and len(source) == 2 and all(type(n) is int for n in source)
     document, page = source if placed and source else (None, None)

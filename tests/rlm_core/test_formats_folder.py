@@ -62,6 +62,8 @@ damaged-member.zip/costs.csv | text    | csv    |                   |
 damaged-member.zip/inner.zip/notes.md | text |  |                   |
 really-a-page.xls            | html    |        |                   | named .xls, but it is an HTML page: read as that
 really-a-pdf.docx            | pdf     |        | page 1, 2         | named .docx, but it is a PDF document: read as that
+picture.pdf                  | image   |        |                   | named .pdf, but it is an image: read as that
+scanned.pdf                  | pdf     |        | page 1, 2, 3, 4   | 4 pages without any text (scanned images?): a model that sees images can be shown them; to read them as text, run text recognition (OCR) and add the result
 """  # noqa: E501
 
 PROBLEMS = """
@@ -80,8 +82,6 @@ locked.zip                   | an encrypted archive: unpack it with its password
 nested.zip/inner.zip/inner.zip | a zip archive inside 2 others: unpack it and add the folder
 no-pages.pdf                 | has no pages
 outside.docx                 | its XML declares entities, which no Office program writes: not read
-picture.pdf                  | a PNG image: there is no text in it to read
-scanned.pdf                  | 4 pages without any text (scanned images?): run text recognition (OCR) on it and add the result
 scripts-only.html            | a page without any visible text (made by scripts?): save it as text and add that
 truncated.docx               | damaged or cut off: named .docx, but there is no document in it
 truncated.parquet            | is damaged or cut off: write it again and add that

@@ -27,7 +27,9 @@ def test_the_figures_are_those_of_the_example_that_is_shipped(tmp_path: Path) ->
     listed, left_out = told.pop("by_document"), told.pop("left_out")
     assert told == json.loads(block)
     assert (len(listed), left_out) == (LISTED, told["documents"] - LISTED)
-    assert set(listed[0]) == {"number", "document", "bytes", "sent", "shown", "unanswered", "given", "read"}
+    shares = {"sent", "shown", "unanswered", "given", "read"}
+    assert set(listed[0]) == {"number", "document", "bytes", "is_image", "seen", *shares}
+    assert [key for key in listed[0] if f"`{key}`" not in PAGE] == []
 
 
 def test_words_and_limits_are_those_of_the_program() -> None:
