@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
+from rlm_core.errors import InputError
 from traces.align import Alignment
 from traces.align_keys import Matched, Side, children
 from traces.diff_changes import Change, Changes, changes
 from traces.diff_plan import Hint, PlanDivergence, hints, plan_of, roots_apart
+from traces.opinions import LOOKED_FOR
 from traces.rows import money_json
 from traces.same_answer import same_answer
 from traces.tree import Node, Totals
@@ -125,9 +127,14 @@ def diff(a: RunView, b: RunView, how: str = "normalised") -> Diff:
     compared byte for byte too.
 
     An empty frontier of runs whose answers differ is looked for once more byte for byte; `matching` and
-    `notes` say so. Raises InputError for a comparison that does not exist, RecordError when texts cannot be
-    read; nothing for what a record may hold.
+    `notes` say so. Raises InputError for a comparison that does not exist or that needs an expected text,
+    RecordError when texts cannot be read; nothing for what a record may hold.
     """
+    if how in LOOKED_FOR:
+        raise InputError(
+            f"{how} looks for an expected text, and no answer of two runs is one: compare them by "
+            "normalised, exact, number, set or judge"
+        )
     sides = Side(a), Side(b)
     answers = Answers(a.summary.answer, b.summary.answer, None, how)
     answers = Answers(answers.a, answers.b, same_answer(answers.a, answers.b, how), how)

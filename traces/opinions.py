@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Final
 
 from rlm_core.errors import InputError
+from rlm_core.normalise import normalise
 from traces import user_log
 from traces.home import Home
 
@@ -23,6 +25,7 @@ VERDICTS: Final = ("right", "wrong", "unsure")
 NORMALISED: Final = "normalised"
 #: How an answer is compared with the expected one; `number` may carry a tolerance: `number±0.5`.
 HOW: Final = (NORMALISED, "exact", "number", "set", "contains", "regex", "judge")
+LOOKED_FOR: Final = ("contains", "regex")  # of these, those that look for an expected text in an answer
 TEXT_CHARS: Final = 100_000  # the longest expected answer or note
 TAG_CHARS: Final = 40
 MOST_TAGS: Final = 20
@@ -112,7 +115,7 @@ def judge(
     """
     if verdict is not None and verdict not in VERDICTS:
         raise InputError(f"a verdict is {', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}, not {verdict[:40]!r}")
-    check_how(how, expected)
+    check_how(how, expected or None)
     for name, text in (("expected answer", expected), ("note", note)):
         if text is not None and len(text) > TEXT_CHARS:
             raise InputError(f"the {name} has {len(text):,} characters; at most {TEXT_CHARS:,} can be kept")
@@ -127,11 +130,30 @@ def check_how(how: str, expected: str | None) -> None:
         raise InputError(
             f"answers are compared by {', '.join(HOW)} (number±0.5 with a tolerance), not {how[:40]!r}"
         )
+    if expected is not None and is_empty(how, expected):
+        raise InputError(
+            f"{how} needs a text to look for: an expected answer without a letter or digit is in every answer"
+        )
     if how == "regex" and expected:
-        try:
-            re.compile(expected)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise InputError(f"the expected answer is no regular expression: {error}") from None
+        compiled(expected)
+
+
+def is_empty(how: str, expected: str) -> bool:
+    """Whether an expected answer says nothing that could be looked for in another text."""
+    if how == "contains":
+        return not normalise(expected)
+    return how == "regex" and not expected.strip()
+
+
+def compiled(pattern: str) -> Any:
+    """A pattern of the package `regex`, which reads what Python's `re` reads and can search under a limit of
+    time. Raises InputError for what is no pattern.
+    """
+    regex = import_module("regex")  # it says nothing of its types; only who compares by patterns pays for it
+    try:
+        return regex.compile(pattern)
+    except (regex.error, RecursionError, OverflowError) as error:
+        raise InputError(f"the expected answer is no regular expression: {error}") from None
 
 
 def tag(home: Home, run_id: str, tags: Iterable[str]) -> tuple[str, ...]:

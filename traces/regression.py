@@ -18,7 +18,7 @@ from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RLMScopeError
 from rlm_core.normalise import normalise
 from traces.home import Home
-from traces.opinions import Opinions, opinions
+from traces.opinions import LOOKED_FOR, Opinions, opinions
 from traces.rows import RunSummary, money_json
 from traces.runs import list_runs, load_run
 from traces.same_answer import same_answer
@@ -31,7 +31,7 @@ CHECK_MODES: Final[dict[CheckMode, str]] = {
     "replay": "the recorded cells run again, with every sub-call asked again",
     "rerun": "the question is asked anew over the same corpus",
 }
-Why = Literal["typed", "unreplayable", "budget", "stopped", "ended early", "unplayable", "judge"]
+Why = Literal["typed", "unreplayable", "budget", "stopped", "ended early", "unplayable", "judge", "pattern"]
 #: Why a check could not tell whether an answer is right -> that as a clause without any text of the run.
 WHYS: Final[dict[Why, str]] = {
     "typed": "the root typed the answer; only asking anew tells",
@@ -41,6 +41,7 @@ WHYS: Final[dict[Why, str]] = {
     "ended early": "the new run ended early",
     "unplayable": "its record or corpus does not allow to play it",
     "judge": "only a judge could compare the answers",
+    "pattern": "the search for the expected text took too long",
 }
 DIAGNOSIS: Final = Budget(replays=60, live_calls=0)  # of one answer that became wrong
 _MOVED: Final = 50  # spans that are listed as having moved an answer
@@ -248,6 +249,8 @@ def _result(
     if passed is None and undecided is None:
         words = f"Only a judge could tell ({target.how}); what a model says decides no check."
         why = "judge"
+        if target.how in LOOKED_FOR:
+            words, why = "The search for the expected text took too long.", "pattern"
     return Result(
         member, played, passed, was_passing, changed, moved.before, moved.now, moved.proven, words, why
     )

@@ -29,6 +29,7 @@ from traces.detail import decoded
 from traces.finding import number_of
 from traces.home import Home
 from traces.judging import Judge, Judged
+from traces.opinions import LOOKED_FOR
 from traces.playing import Deck, Patches, Playing
 from traces.program import read_program, read_replies
 from traces.recorded_settings import lacking, with_models
@@ -345,6 +346,8 @@ class Replayer:
         """What a model says of an answer that no rule can compare; asked once for each answer."""
         if target is None or given is None or same_answer(given, target.text, target.how) is not None:
             return None
+        if target.how in LOOKED_FOR:
+            return Judged(None, "The search for the expected text took too long: it cannot be told.")
         key = (normalise(given), target.text)
         if key not in self._judged:
             spent, allowed = self.spent, self.budget

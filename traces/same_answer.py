@@ -10,13 +10,16 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from itertools import islice, product
 from typing import Final
 
 from rlm_core.normalise import normalise
-from traces.opinions import NORMALISED, check_how
+from traces.opinions import NORMALISED, check_how, compiled, is_empty
 
 COMPARED_CHARS: Final = 100_000  # of an answer, by every comparison but exact and normalised
+SEARCH_SECONDS: Final = 0.5  # of processor time for one search with a pattern
+_KEPT: Final = 256  # searches whose outcome is kept
 _NUMBER: Final = re.compile(
     r"(?:(?<!\w)[-−])?(?:\d{1,3}(?:[,_'’\u00a0\u202f]\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?"
 )
@@ -39,13 +42,16 @@ _EXPLAINED: Final = {
 def same_answer(a: str | None, b: str | None, how: str = NORMALISED) -> bool | None:
     """Whether answer `a` is the expected answer `b`, compared in the way `how` (`traces.opinions.HOW`).
 
-    None: the rule cannot tell, only a judge could (`judge` and texts that are not equal once normalised;
-    `number` where nothing expected is a number). A missing answer equals nothing. Raises InputError for a
-    comparison that does not exist or a pattern that is none.
+    None: the rule cannot tell. Only a judge could for `judge` and texts that are not equal once normalised,
+    and for `number` where nothing expected is a number; nobody can where `contains` or `regex` look for an
+    empty text, or where a search takes longer than `SEARCH_SECONDS`. A missing answer equals nothing. Raises
+    InputError for a comparison that does not exist or a pattern that is none.
     """
-    check_how(how, b)
+    check_how(how, None)
     if a is None or b is None:
         return False
+    if is_empty(how, b):
+        return None
     name, _, tolerance = how.partition("±")
     if name == "number":
         return _same_numbers(a, b, Decimal(tolerance or 0))
@@ -112,11 +118,20 @@ def _clean(item: str) -> str:
     return normalise(normalise(item).strip("\"'`“”‘’"))
 
 
+@lru_cache(maxsize=_KEPT)
+def _found(a: str, b: str) -> bool | None:
+    """Whether a pattern is found in a text; None where the search took too long, as with patterns that can
+    match in very many ways. Kept, because lists ask the same again and again.
+    """
+    try:
+        return compiled(b).search(a, timeout=SEARCH_SECONDS) is not None
+    except TimeoutError:
+        return None
+
+
 def _holds(a: str, b: str) -> bool:
     """Whether b stands in a, and not as a part of a longer word or number."""
     wanted = normalise(b)
-    if not wanted:
-        return True
     before = {True: r"(?<!\d)(?<!\d[.,])", False: r"(?<![a-z])"}[wanted[0].isdigit()]
     after = {True: r"(?![.,]?\d)", False: r"(?![a-z])"}[wanted[-1].isdigit()]
     pattern = (
@@ -130,6 +145,6 @@ _RULES: Final[Mapping[str, Callable[[str, str], bool | None]]] = {
     "exact": lambda a, b: a == b,
     "set": _same_items,
     "contains": _holds,
-    "regex": lambda a, b: re.search(b, a[:COMPARED_CHARS]) is not None,
+    "regex": lambda a, b: _found(a[:COMPARED_CHARS], b),
     "judge": lambda a, b: True if normalise(a) == normalise(b) else None,
 }

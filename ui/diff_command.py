@@ -26,7 +26,7 @@ def diff(state: State, a: str, b: str, how: str, everything: bool) -> None:
 
     Says which sub-calls were asked the same and answered differently (the frontier: there the difference
     begins), what differs after them, and where the roots wrote other code. No model is asked. HOW is
-    normalised, exact (responses too), number (number±0.5 with a tolerance), set, contains, regex or judge.
+    normalised, exact (responses too), number (number±0.5 with a tolerance), set or judge.
     """
     from traces.diff import diff as compare
     from traces.reading import load_run, resolve_run

@@ -61,7 +61,7 @@ def _keep_opinion(home: Home, run_id: str, span_id: str | None, given: dict[str,
         getattr(stands, name, None) if given[name] is None else given[name] for name in names
     )
     how = how or NORMALISED
-    check_how(how, expected)
+    check_how(how, expected or None)
     if given["how"] is not None and not expected:
         raise click.UsageError("--how compares answers with the expected one: give --expected too")
     judge(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlm_core.errors import InputError
-from traces.opinions import HOW
+from traces.opinions import HOW, check_how
 from traces.same_answer import explain, numbers_of, same_answer
 
 CASES = [
@@ -66,6 +66,19 @@ def test_a_tolerance_is_said_in_words() -> None:
 def test_comparisons_that_do_not_exist_are_refused(how: str, expected: str) -> None:
     with pytest.raises(InputError):
         same_answer("1", expected, how)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("contains", " . "), ("regex", ""), ("regex", "  ")])
+def test_an_empty_text_is_found_in_no_answer_and_refused(how: str, expected: str) -> None:
+    assert same_answer("anything", expected, how) is None
+    with pytest.raises(InputError, match="needs a text to look for"):
+        check_how(how, expected)
+    check_how(how, None)
+
+
+def test_a_pattern_that_would_search_for_years_is_given_up() -> None:
+    assert same_answer("a" * 60 + "!", r"(a|a)+$", "regex") is None
+    assert same_answer("a" * 60, r"^(a+)+$", "regex") is True
 
 
 def test_numbers_are_read_with_their_marks_and_signs() -> None:

@@ -164,6 +164,11 @@ def test_a_report_is_written(call: Call, home: Home, tmp_path: Path, ending: str
         (("--max-calls", "1", "--sub", ""), "'--sub': it is empty: name a model"),
         (("--max-calls", "1", "--root", ""), "'--root': it is empty: name a model"),
         (("--match", "roughly"), "answers are compared by"),
+        (("--expected", "", "--match", "contains"), "contains needs a text to look for"),
+        (
+            ("--good", GOOD, "--match", "regex"),
+            "regex looks for an expected text: give --expected too",
+        ),
         (("--report", "report.pdf"), "report.pdf"),
         (("--max-calls", "1", "--max-cost", "1e999999"), "is more than 1,000,000,000 dollars"),
         (("--max-replays", "-1"), "--max-replays"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.ui.test_cli_hostile_text import EVIL, FORBIDDEN
 
 BAD, GOOD = "20270115T080000-00000001", "20270115T090000-00000002"
@@ -82,3 +84,15 @@ def test_hostile_text_stays_text(
     done = call("diff", BAD, GOOD, "--all")
     assert done.code == 0 and not FORBIDDEN.search(done.out)
     assert call("diff", BAD, GOOD, "--json").out.isascii()
+
+
+@pytest.mark.parametrize("how", ["regex", "contains"])
+def test_what_looks_for_an_expected_text_is_no_comparison_of_two_runs(
+    written: Callable[..., Any], call: Callable[..., Any], how: str
+) -> None:
+    written(BAD)
+    written(GOOD)
+    done = call("diff", BAD, GOOD, "--match", how)
+    assert (
+        done.code == 2 and f"{how} looks for an expected text, and no answer of two runs is one" in done.err
+    )

@@ -64,6 +64,7 @@ def test_lists_and_show_say_what_was_said_also_after_a_rebuild(
         (["--verdict", "splendid"], "a verdict is right, wrong or unsure, not 'splendid'"),
         (["--how", "vibes"], "answers are compared by"),
         (["--how", "exact"], "give --expected too"),
+        (["--how", "contains", "--expected", " ."], "contains needs a text to look for"),
         (["--tag", "a,b"], "a tag has 1 to 40"),
         (["--verdict", "right", "--tag", "a,b"], "a tag has 1 to 40"),
         (["0000ffff", "--verdict", "right"], "There is no span"),

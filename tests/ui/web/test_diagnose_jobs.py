@@ -44,6 +44,7 @@ def done(home: Home, job: Job, ticket: str = TICKET) -> int:
         ({"usd": "nan"}, "the budget in dollars must be an amount like 0.50"),
         ({"how": "vibes"}, "answers are compared by"),
         ({"how": "regex", "expected": "("}, "no regular expression"),
+        ({"how": "contains", "expected": "."}, "contains needs a text to look for"),
         ({"mode": "wild"}, "there is no mode 'wild'"),
         ({"good": BAD}, "a run cannot be its own good run"),
         ({"repeat": 0}, "at least once"),
