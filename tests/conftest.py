@@ -17,6 +17,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -76,6 +77,34 @@ def _guard(event: str, args: tuple[Any, ...]) -> None:
 sys.addaudithook(_guard)
 
 
+# -- temporary files in memory -------------------------------------------------------------------------------
+
+_MEMORY = Path("/dev/shm")
+_ROOM = 3 << 30  # bytes that must be free there; the tests need a tenth
+_OURS = "rlmscope-"
+_kept_in_memory: Path | None = None
+
+
+def _files_into_memory() -> None:
+    """Temporary files wait for no disk: stores and spools are synced after every step, thousands of times.
+
+    A TMPDIR that was given stays. What a run with failures left is removed by the next one.
+    """
+    global _kept_in_memory
+    if "TMPDIR" in os.environ or not _MEMORY.is_dir() or not os.access(_MEMORY, os.W_OK):
+        return
+    facts = os.statvfs(_MEMORY)
+    if facts.f_flag & os.ST_NOEXEC or facts.f_bavail * facts.f_frsize < _ROOM:
+        return
+    for old in _MEMORY.glob(f"{_OURS}*"):
+        if not Path("/proc", old.name.removeprefix(_OURS)).exists():
+            shutil.rmtree(old, ignore_errors=True)
+    _kept_in_memory = _MEMORY / f"{_OURS}{os.getpid()}"
+    _kept_in_memory.mkdir(mode=0o700)
+    os.environ["TMPDIR"] = str(_kept_in_memory)
+    tempfile.tempdir = None  # asked for anew
+
+
 # -- no keys, own home ---------------------------------------------------------------------------------------
 
 _SECRETS = re.compile(
@@ -99,6 +128,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything is imported: drop the caller's settings; send what a child process asks for nowhere."""
+    _files_into_memory()
     for name in _settings_of_the_caller():
         del os.environ[name]
     # The guard lives in this process only. A child that honours proxies meets a closed port instead.
@@ -249,6 +279,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if REQUIRE_ALL and reporter and exitstatus == 0 and _could_have_run(_not_run(reporter)):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if _kept_in_memory and session.exitstatus == 0:
+        shutil.rmtree(_kept_in_memory, ignore_errors=True)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
