@@ -67,18 +67,18 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
 def test_every_option_reaches_the_engine(
     call: Call, document: str, tools: Path, given: list[Options]
 ) -> None:
-    words = f"--strategy retrieve --cache --root-window 9000 --passages 3 --tool {tools}:rate"
+    words = f"--strategy retrieve+rlm --cache --root-window 9000 --passages 3 --tool {tools}:rate"
     depths = "--max-depth 2 --at 1:root=openai/a,sub=openai/b --at 2:sub=demo/sub"
     result = call("ask", "q", document, *words.split(), *depths.split(), "--schema", SCHEMA, "--json")
     assert result.code == 0, result.err
     (options,) = given
-    assert (options.strategy, options.cache, options.schema) == ("retrieve", True, {"type": "integer"})
+    assert (options.strategy, options.cache, options.schema) == ("retrieve+rlm", True, {"type": "integer"})
     assert (options.root_window, options.passages) == (9000, 3)
     assert options.models == {1: DepthModels("openai/a", "openai/b"), 2: DepthModels(sub="demo/sub")}
     assert [(spec.name, list(spec.parameters["properties"])) for spec in options.tool_specs] == [
         ("rate", ["currency"])
     ]
-    assert result.json["strategy"] == "retrieve" and not result.json["demo"]
+    assert result.json["strategy"] == "retrieve+rlm" and not result.json["demo"]
     assert any("openai/a, openai/b" in notice for notice in result.json["notices"])
 
 
