@@ -148,6 +148,8 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
     def tell(outcome: tuple[Any, BaseException | None]) -> None:
         if not done.done():
             done.set_result(outcome)
+        elif inspect.iscoroutine(outcome[0]):  # it came too late
+            outcome[0].close()
 
     def run() -> None:
         outcome: tuple[Any, BaseException | None]

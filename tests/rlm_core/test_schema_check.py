@@ -1,0 +1,102 @@
+"""Texts and values against JSON schemas, also schemas that were written to do harm."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from rlm_core import schema_check
+from rlm_core.schema_check import NotJson, SchemaError, Shape, parse_json, plain_value, shape_of
+
+COUNT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"n": 1}', {"n": 1}),
+        (" [1, 2.5, null]\n", [1, 2.5, None]),
+        ('"a text"', "a text"),
+        ('Here it is:\n```json\n{"n": 1}\n```\nAnything else?', {"n": 1}),
+        ("```\n[1]\n```", [1]),
+        ('{"code": "```\\nx\\n```"}', {"code": "```\nx\n```"}),
+    ],
+)
+def test_json_is_read_as_it_stands_or_out_of_its_one_block(text: str, value: Any) -> None:
+    assert parse_json(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not JSON"),
+        ("The count is 3.", "not JSON"),
+        ('{"n": NaN}', "NaN is not JSON"),
+        ('{"n": 1} {"n": 2}', "not JSON"),
+        ("```json\n{}\n```\nor\n```json\n[]\n```", "2 fenced blocks"),
+        ("[" * 100_000, "nested too deeply"),
+        ("9" * 5_000, "not JSON"),
+    ],
+)
+def test_what_is_no_json_value_is_said(text: str, why: str) -> None:
+    with pytest.raises(NotJson, match=why):
+        parse_json(text)
+
+
+def test_a_misfit_is_named_with_its_place() -> None:
+    shape = shape_of(COUNT)
+    assert shape.problem({"n": 1}) is None and shape_of(dict(COUNT)) is shape
+    assert shape.problem({"n": "x"}) == "$.n: 'x' is not of type 'integer'"
+    assert shape.problem({}) == "'n' is a required property"
+    assert len(shape.problem({"n": "x" * 10_000}) or "") < 300
+
+
+def test_a_value_of_python_is_checked_as_the_json_it_would_be() -> None:
+    assert plain_value({"n": (1, [2, (3,)])}) == {"n": [1, [2, [3]]]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "number of things"}, "no JSON schema"),
+        ({"properties": 3}, "no JSON schema"),
+        ({"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#"}}}, "not supported"),
+        ({"patternProperties": {"a": {}}}, "not supported"),
+        ({"const": "x" * 60_000}, "more than 50,000 characters"),
+    ],
+)
+def test_what_is_no_schema_is_refused(schema: dict[str, Any], why: str) -> None:
+    with pytest.raises(SchemaError, match=why):
+        Shape(schema)
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """A schema of few lines whose check takes 2 to the power of its levels."""
+    rules: dict[str, Any] = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(levels)}
+    return {"$defs": {**rules, f"a{levels}": {"type": "object"}}, "$ref": "#/$defs/a0"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "why"),
+    [
+        (doubling(40), {}, "takes more than 2,000 steps"),
+        ({**doubling(40), "$schema": "https://json-schema.org/draft/2020-12/schema"}, {}, "more than 2,000"),
+        ({"$ref": "#"}, 1, "nested too deeply|steps"),
+        ({"$ref": "http://127.0.0.1:9/schema"}, 1, "which is not in it"),
+        ({"pattern": "^(a|a|aa)+$"}, "a" * 60 + "b", "takes too long|does not match"),
+        ({"pattern": "("}, "a", "is not a 'regex'"),
+        ({"uniqueItems": True}, [{"a": 1}, {"a": 1}], "not unique"),
+    ],
+)
+def test_a_check_ends_whatever_the_schema(
+    schema: dict[str, Any], value: Any, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_check, "MOST_STEPS", 2_000)
+    monkeypatch.setattr(schema_check, "PATTERN_SECONDS", 0.05)
+    try:
+        problem = Shape(schema).problem(value)
+    except SchemaError as error:
+        problem = str(error)
+    assert re.search(why, problem or ""), problem
