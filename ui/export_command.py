@@ -85,6 +85,6 @@ def _lines(done: Exported) -> Iterator[str]:
     if done.redacted:
         yield f"{counted(done.redacted, 'string')} that look like keys replaced"
     for reason, count in sorted(done.left_out.items()):
-        yield line(f"left out: {counted(count, 'call')}: {reason}")
+        yield line(f"left out: {counted(count, 'example')}: {reason}")
     yield line(f"written: {done.path}")
     yield line(f"card: {done.card}")

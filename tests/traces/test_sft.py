@@ -62,6 +62,13 @@ def test_what_the_root_made_up_after_its_cell_is_not_learned(home: Home) -> None
     assert found.messages[-1].content == "```repl\nFINAL(7)\n```" and found.estimated
 
 
+def test_a_strategy_that_writes_no_cells_is_one_turn_with_its_whole_answer(home: Home) -> None:
+    reply = "It is this:\n```python\nprint(7)\n```\nand nothing else."
+    view = recorded(home, lambda _: reply, sub=lambda _: "", options=Options(strategy="direct"))
+    (found,), reasons = of(home, view, "trajectories")
+    assert found.messages[-1].content == reply == view.summary.answer and reasons == {}
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [

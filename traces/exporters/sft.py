@@ -35,8 +35,8 @@ Warn = Callable[[str], None]
 class Exported:
     """What was written, and what was not. `path` is None when no example was left: then nothing is written.
 
-    `left_out` counts calls that are in no example, by reason; `runs_left_out` are (run id, reason). `tokens`
-    are of all examples, `estimated` of them where no provider had counted.
+    `left_out` counts what would have been examples of the runs, by reason; `runs_left_out` are (run id,
+    reason). `tokens` are of all examples, `estimated` of them where no provider had counted.
     """
 
     path: Path | None = None

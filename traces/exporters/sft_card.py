@@ -56,7 +56,7 @@ def _parts(done: Exported, choice: Choice, now: datetime) -> Iterator[Part]:
         f"{done.duplicates:,} duplicates were left out; {done.redacted:,} strings that look like keys were "
         "replaced."
     )
-    yield from _table("Calls that are in no example", ("reason", "calls"), done.left_out)
+    yield from _table("Left out of these runs", ("reason", "examples"), done.left_out)
     yield from _table("Runs left out", ("run", "reason"), dict(done.runs_left_out))
     yield Heading("Licence")
     yield Words(_LICENCE)

@@ -28,7 +28,7 @@ _ROLES: Final = ("system", "user", "assistant")
 
 @dataclass
 class RunExamples:
-    """The examples of one run, and `left_out`: how many calls are in none, by reason."""
+    """The examples of one run, and `left_out`: how many more there would be but for a reason, by reason."""
 
     view: RunView
     said: Opinions
@@ -93,12 +93,13 @@ class RunExamples:
             )
             before = [ChatMessage(one["role"], texts.get(one["sha256"], "")) for one in history]
             reply = text_of(self.view, span, sc.RESPONSE)
-            found = extract(reply or "")
+            found = extract(reply or "") if code else None  # an answer in plain text may hold code as well
             problem = None if whole else "the record lacks messages"
             problem = problem or self._unfit(span, reply) or broken.get(span.iteration)
-            if problem is None and code and not found.cells:
+            if problem is None and found is not None and not found.cells:
                 problem = "the turn had no cell"
-            said = ChatMessage("assistant", found.kept if found.kept is not None else reply or "")
+            kept = None if found is None else found.kept
+            said = ChatMessage("assistant", (reply or "") if kept is None else kept)
             yield _Turn(span, tuple(before), said, problem, bool(span.attributes.get(sc.COMPACTED)))
 
     def _broken_iterations(self, path: str) -> dict[int | None, str]:
