@@ -66,7 +66,7 @@ def _show(data: bytes, caption: str) -> None:
     if made is None:
         note(_BROKEN)
         return
-    st.image(made[0], caption=caption, width=min(made[1], _WIDTH))
+    st.image(made[0], caption=caption, width=min(made[1], _WIDTH), output_format="PNG")
 
 
 def _written_anew(data: bytes) -> tuple[bytes, int] | None:
