@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rlm_core.corpus import Corpus
@@ -52,42 +52,40 @@ def shown(corpus: Corpus, pieces: Sequence[Piece]) -> str:
     return Prompt.of(corpus, [[list(piece) for piece in pieces]]).at_once()
 
 
-def parts(corpus: Corpus, most: int) -> Iterator[list[Piece]]:
-    """All documents in order, in parts of at most `most` bytes with their headings.
+def parts(corpus: Corpus, most: Callable[[], int]) -> Iterator[list[Piece]]:
+    """All documents in order, in parts of at most `most()` bytes with their headings, asked for each part.
 
     A document that fits into a part of its own is not cut; a longer one is cut at the ends of lines or words
     where there are any. Reads files; raises as `render`.
     """
     part: list[Piece] = []
-    room = most
+    room = size = most()
     for document in whole(corpus):
-        for piece, size in _cut(corpus, document, most):
-            if part and size > room:
+        while document.start < document.end:
+            piece, taken = _cut(corpus, document, size)
+            if part and taken > room:
                 yield part
-                part, room = [], most
+                part, room = [], (size := most())
+                continue
             part.append(piece)
-            room -= size
+            room -= taken
+            document = document._replace(start=piece.end)
     if part:
         yield part
 
 
-def _cut(corpus: Corpus, document: Piece, most: int) -> Iterator[tuple[Piece, int]]:
-    """The pieces of one document, each with the bytes it takes."""
-    facts = corpus.documents[document.document]
+def _cut(corpus: Corpus, rest: Piece, most: int) -> tuple[Piece, int]:
+    """The next piece of what is left of a document, and the bytes it takes."""
+    facts = corpus.documents[rest.document]
     label = len(heading(corpus, Piece(facts.number, facts.chars, facts.chars)).encode()) + 2
-    if facts.bytes + label <= most:
-        yield document, facts.bytes + label
-        return
+    if rest.start == 0 and facts.bytes + label <= most:
+        return rest, facts.bytes + label
     bytes_of_a_char = 1 if facts.bytes == facts.chars else 4
-    step = max(1, (most - label) // bytes_of_a_char)
-    start = 0
-    while start < facts.chars:
-        end = min(start + step, facts.chars)
-        text = corpus.text(facts.number, start, end)
-        if end < facts.chars:
-            end = start + _end_of(text)
-        yield Piece(facts.number, start, end), len(text[: end - start].encode()) + label
-        start = end
+    end = min(rest.start + max(1, (most - label) // bytes_of_a_char), rest.end)
+    text = corpus.text(rest.document, rest.start, end)
+    if end < rest.end:
+        text = text[: _end_of(text)]
+    return rest._replace(end=rest.start + len(text)), len(text.encode()) + label
 
 
 def _end_of(text: str) -> int:
