@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -107,10 +108,15 @@ def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, val
 
 def _asked(view: RunView) -> Sequence[SpanRow]:
     """The spans of a run, without the calls of a replay or resumed run that no model was asked for."""
-    if view.summary.replay_of is None and view.summary.resumed_from is None:
+    if not view.summary.plays_a_record:
         return view.spans
     attempted = {span.parent_id for span in view.spans if span.kind == "attempt"}
     return [span for span in view.spans if span.span_id in attempted or not _is_served(span)]
+
+
+def served_calls(view: RunView) -> Mapping[str, int]:
+    """How many calls of a replay or resumed run no model was asked for, by kind: `root_call`, `sub_call`."""
+    return Counter(span.kind for span in view.spans) - Counter(span.kind for span in _asked(view))
 
 
 def _is_served(span: SpanRow) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import streamlit as st
@@ -11,6 +11,7 @@ from rlm_core import semconv as sc
 from traces.reading import SpanRow, span_detail
 from ui.figures import counted, duration, money
 from ui.web import plain
+from ui.web.compare_messages import Message, compare_messages, messages_of, paired, same_message
 from ui.web.compare_pair import Pair
 from ui.web.compare_rows import key_of, signed
 from ui.web.compare_words import TONES, matched, meaning, word
@@ -26,9 +27,9 @@ _COLOURS: Final[dict[str, Colour]] = {"ok": "gray", "bad": "red", "warn": "orang
 #: Key of a span's detail -> its title, the most telling first.
 _TEXTS: Final = {
     "code": "Code", "response": "Response", "answer": "Answer", "exception": "Exception", "stdout": "Output",
-    "prompt": "Prompt", "question": "Question", "messages": "Sent to the root",
-    "child_context": "Context given",
+    "prompt": "Prompt", "question": "Question", "child_context": "Context given",
 }  # fmt: skip
+_SENT: Final = "Sent to the root"
 _LANGUAGES: Final = {"code": "python"}
 Go = Callable[[str], None]
 Sides = tuple[SpanRow | None, SpanRow | None]
@@ -55,29 +56,31 @@ def compare_detail(pair: Pair, row: Row, ways: tuple[str, str | None, str | None
 
 
 class Texts:
-    """The texts of a span by key, and the words for those that its record names and does not hold."""
+    """The texts of a span by key, the words for those that its record names and does not hold, and what was
+    sent to the root."""
 
-    def __init__(self, detail: Mapping[str, Any]) -> None:
+    def __init__(self, detail: Mapping[str, Any], messages: Sequence[Message] = ()) -> None:
         self.missing = [_TEXTS[key].lower() for key in detail.get("missing") or () if key in _TEXTS]
         found = {key: _text(key, detail) for key in _TEXTS}
         self.texts = {key: text for key, text in found.items() if text is not None}
+        self.messages = messages
 
 
 def _text(key: str, detail: Mapping[str, Any]) -> str | None:
     value = detail.get(key)
-    if value is None:
-        return None
-    if key == "messages":
-        return "\n\n".join(f"[{message['role']}]\n{message.get('content') or ''}" for message in value)
-    return value if isinstance(value, str) else str(value)
+    return value if value is None or isinstance(value, str) else str(value)
 
 
 def _texts(pair: Pair, sides: Sides) -> tuple[Texts, Texts]:
     one, other = (
-        Texts({} if span is None else span_detail(view, span))
+        Texts({}) if span is None else _texts_of(span_detail(view, span), span)
         for view, span in zip((pair.a, pair.b), sides, strict=True)
     )
     return one, other
+
+
+def _texts_of(detail: Mapping[str, Any], span: SpanRow) -> Texts:
+    return Texts(detail, messages_of(detail, span))
 
 
 def _spans(pair: Pair, row: Row) -> Sides:
@@ -153,8 +156,12 @@ def _both(details: tuple[Texts, Texts], key: str, *, one_text: bool, whole: bool
                 left, right, key=f"compare-{key}-{name}", names=_names(name, one, other),
                 label=f"{_TEXTS[name]} of A and B", one_text=one_text, whole=whole,
             )  # fmt: skip
+    pairs = tuple(paired(details[0].messages, details[1].messages))
+    if pairs:
+        st.markdown(f"###### {_SENT}")
+        compare_messages(pairs, f"compare-{key}", one_text=one_text, whole=whole)
     same = [name for name in names if one.get(name) == other.get(name)]
-    if names and len(same) == len(names):
+    if names and len(same) == len(names) and all(same_message(*pair) for pair in pairs):
         st.text("All texts of both sides are the same.")
     for name in same:
         size = counted(len(one[name]), "character")
@@ -176,6 +183,10 @@ def _one_side(side: Texts, key: str) -> None:
     for name, text in side.texts.items():
         st.markdown(f"###### {_TEXTS[name]}")
         _whole(text, name, f"compare-{key}-{name}-text")
+    if side.messages:
+        st.markdown(f"###### {_SENT}")
+        sent = "\n\n".join(f"[{one.role}]\n{one.text or ''}" for one in side.messages)
+        _whole(sent, "messages", f"compare-{key}-messages-text")
 
 
 def _whole(text: str, name: str, key: str) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 import streamlit as st
 
 from rlm_core.sandbox import level_words
+from traces.calls import served_calls
 from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.summing import spend_of
@@ -154,17 +155,24 @@ def _bounded(text: str, key: str, name: str = "answer") -> None:
 
 def _facts(view: RunView) -> None:
     run = view.summary
-    failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
+    served = served_calls(view)
     with st.container(horizontal=True, gap="medium", key="run-facts"):
         fact("Root model", run.root_model or "unknown")
         fact("Sub-model", run.sub_model or "unknown")
-        fact("Iterations", f"{run.iterations:,}")
-        fact("Sub-calls", f"{run.sub_calls:,}{failed}")
+        fact("Iterations", _with(run.iterations, served=served.get("root_call", 0)))
+        calls = {"failed": run.failed_sub_calls, "served": served.get("sub_call", 0)}
+        fact("Sub-calls", _with(run.sub_calls, **calls))
         fact("Tokens", tokens(run.tokens))
         fact("Cost", cost_words(run) + _shares(view))
         fact("Time", duration(_elapsed(view)))
         fact("Started", run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown")
         fact("Sandbox", level_words(run.sandbox))
+
+
+def _with(number: int, **of_them: int) -> str:
+    """A number, and how many of them are so: no model was asked for those that a record served."""
+    parts = [f"{count:,} {word}" for word, count in of_them.items() if count]
+    return f"{number:,} ({', '.join(parts)})" if parts else f"{number:,}"
 
 
 def _elapsed(view: RunView) -> float:

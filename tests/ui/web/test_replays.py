@@ -21,7 +21,7 @@ from tests.support.pages import (
     use,
 )
 from tests.support.recorded_runs import recording
-from tests.support.run_pages import press, run_page
+from tests.support.run_pages import facts, press, run_page
 from traces.home import Home
 
 RUN, REPLAY = "20270115T080000-00000001", "20270115T080000-0000aaaa"
@@ -48,6 +48,8 @@ def replay(
             run.text(sc.REPLAY_PATCHES, as_json(patches))
         call = made.recorder.start("sub_call", "chat x", run, {sc.REQUEST_MODEL: "openai/x"})
         call.end("ok", {sc.COST_USD: "0.25", sc.COST_STATUS: "priced"})
+        call = made.recorder.start("sub_call", "chat x", run, {sc.REQUEST_MODEL: "openai/x"})
+        call.end("ok", {sc.COST_USD: "0", sc.COST_STATUS: "free", sc.SERVED_FROM: "record"})
         run.end("ok", {sc.STOP_REASON: "final"})
         late: dict[str, str | int] = {sc.REPLAY_HITS: 7, sc.REPLAY_MISSES: 0, sc.REPLAY_LIVE_CALLS: 1}
         late |= {} if outcome is None else {sc.REPLAY_OUTCOME: outcome}
@@ -66,6 +68,7 @@ def test_the_page_of_a_replay_says_what_it_plays_and_what_came_of_it(
     replay(home)
     page = run_page(REPLAY)
     assert ":blue-badge[replay]" in [element.value for element in page.markdown]
+    assert facts(page)["Sub-calls"] == "2 (1 served)"
     told = sentence(page)
     assert told.startswith(f"This run plays the run {RUN} again. Mode strict: it stops at the first prompt")
     assert "The answer is now the one that it should be. It should be “22”." in told
