@@ -65,6 +65,11 @@ class RunSummary:
     resumed_from: str | None
     strategy: str | None
 
+    @property
+    def plays_a_record(self) -> bool:
+        """Whether calls of this run may have been answered from the record of another one."""
+        return self.replay_of is not None or self.resumed_from is not None
+
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; money as decimal strings."""
         out = {name: getattr(self, name) for name in RunSummary.__slots__}

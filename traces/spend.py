@@ -76,8 +76,7 @@ class Chosen:
         """Those that ended with an answer. What a replay or the rest of a dead run costs says nothing of what
         a run does.
         """
-        begun = (run for run in self.runs if run.replay_of is None and run.resumed_from is None)
-        return tuple(run for run in begun if run.status == "ok")
+        return tuple(run for run in self.runs if run.status == "ok" and not run.plays_a_record)
 
 
 def choose(runs: Iterable[RunSummary], scope: Scope) -> Chosen:

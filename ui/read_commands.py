@@ -39,7 +39,7 @@ def runs(state: State, limit: int | None, replays: bool) -> None:
         click.echo("no runs yet; start one with: rlmscope ask QUESTION PATH")
         return
     shown = found[: RUNS_SHOWN if limit is None else limit or None]
-    again = [run.run_id for run in shown if run.replay_of is not None]
+    again = [run.run_id for run in shown if run.plays_a_record]
     click.echo("\n".join(runs_table(shown, _asked(state, again))))
     if len(shown) < len(found):
         click.echo(f"{len(shown):,} of {len(found):,} runs; --limit 0 lists all")

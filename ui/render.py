@@ -77,7 +77,7 @@ def runs_table(runs: Sequence[RunSummary], asked: Mapping[str, int]) -> list[str
             (run.question or "")[:ANSWER_SHOWN],
             _answer(run)[:ANSWER_SHOWN],
             _models(run.root_model, run.sub_model),
-            f"{run.sub_calls:,}" + ("" if run.replay_of is None else _asked(asked.get(run.run_id, 0))),
+            f"{run.sub_calls:,}" + (_asked(asked.get(run.run_id, 0)) if run.plays_a_record else ""),
             money(run.known_usd if least else run.cost_usd, "partial" if least else run.cost_status),
         )
         for run in runs
@@ -93,7 +93,8 @@ def _asked(calls: int) -> str:
 
 def _status(run: RunSummary) -> str:
     status = run.status if run.complete or run.status != "ok" else "ok, incomplete"
-    return status if run.replay_of is None else f"{status}, replay"
+    told = "replay" if run.replay_of is not None else "resumed" if run.resumed_from is not None else None
+    return status if told is None else f"{status}, {told}"
 
 
 def _answer(run: RunSummary) -> str:
@@ -121,6 +122,8 @@ def run_header(run: RunSummary, *, live: bool, calls: str | None = None) -> list
         f"sandbox {run.sandbox or 'unknown'}",
     ]
     lines = [f"run {run.run_id}: {state}", f"question: {line(run.question or '(not recorded)')}"]
+    if run.resumed_from is not None:
+        lines.append(line(f"continues run {run.resumed_from}"))
     if run.answer is not None:
         lines.append("answer" + (" (forced after a limit)" if run.forced else "") + f": {_cut(run.answer)}")
     elif not live:

@@ -65,19 +65,22 @@ def replay_of_lines(view: RunView) -> Iterator[str]:
 
 
 def sub_calls_words(view: RunView) -> str | None:
-    """How many sub-calls of a replay were answered from where; None for a run that is no replay."""
-    if view.summary.replay_of is None:
+    """How many sub-calls of a replay or resumed run were answered from where; None for any other run."""
+    if not view.summary.plays_a_record:
         return None
     calls = [span for span in view.spans if span.kind == "sub_call"]
     attempted = {span.parent_id for span in view.spans if span.kind == "attempt"}
     sources = [span.attributes.get(sc.SERVED_FROM) for span in calls]
     asked = sum(span.span_id in attempted for span in calls)
-    record, patch = (sum(source == name for source in sources) for name in ("record", "patch"))
+    record, patch, cache = (
+        sum(source == name for source in sources) for name in ("record", "patch", "cache")
+    )
     parts = {
         "from the record": record,
         "from a patch": patch,
+        "from the cache": cache,
         "asked": asked,
-        "neither served nor asked": len(calls) - record - patch - asked,
+        "neither served nor asked": len(calls) - record - patch - cache - asked,
     }
     told = [(words, count) for words, count in parts.items() if count > 0]
     whole = counted(len(calls), "sub-call")
