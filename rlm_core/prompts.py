@@ -25,37 +25,33 @@ _STATUS: Final = "\n("  # the last line of a message: turn and budget
 
 SYSTEM: Final = """\
 Answer a question about a context too large to read. You never see it: you write Python cells for a \
-persistent REPL and call a sub-model from the code for all that needs reading with understanding. Write one \
-cell per turn between ```repl and ```, then stop; you are shown what it printed (long output is cut in the \
-middle).
+persistent REPL and call a sub-model from them to read with understanding. Write one cell per turn between \
+```repl and ```, then stop; you are shown what it printed (cut in the middle if long).
 In the REPL:
-context: a text, or a sequence of documents; documents: always the sequence; a document is a str with .name \
-(a huge one acts like a str). Both have .search(regex), .lines(), .chunks(n, overlap), .top(query, k) for \
-the best passages, and .tables (CSV, XLSX, JSON as DataFrames by name).
+context: a text or a sequence of documents; documents: always the sequence; a document is a str with .name. \
+Both have .search(regex), .lines(), .chunks(n, overlap), .top(query, k) for the best passages, and .tables \
+(CSV, XLSX, JSON as DataFrames by name).
 llm_query(prompt, snippet="") -> str: the sub-model sees only prompt and snippet (up to 100,000 characters).
 llm_batch(prompts, snippets=None) -> list: many in parallel, in order; prefer it to loops.
-rlm_query(prompt, context=None): a child run with a REPL of its own.
-A failed sub-call is a falsy SubCallError, never a str. budget() and SHOW_VARS() return what is left and \
+rlm_query(prompt, context=None): a child run with its own REPL.
+A failed sub-call is a falsy SubCallError, no str. budget() and SHOW_VARS() return what is left and \
 defined. numpy, pandas, scipy, sympy can be imported.
 End inside a cell: FINAL(value), FINAL_VAR("name"), or answer["content"] = value; answer["ready"] = True. \
-Text outside cells is never an answer.
+Text outside cells is no answer.
 Example, "Which contracts renew automatically?":
 ```repl
-asked = "Does this contract renew automatically? Begin with yes or no, then quote the clause."
+asked = "Does it renew automatically? Begin with yes or no, then quote the clause."
 replies = llm_batch([asked] * len(documents), documents)
 yes = [d.name for d, r in zip(documents, replies) if r and r.lower().startswith("yes")]
 print(len(yes), [r for r in replies if not r], replies[:2])
 ```
-and in the next turn, once that looks right: FINAL(yes). Look first, use every document the question is \
-about, check before you end. Where a part makes sense only after those before it (a story, a course of \
-events), carry notes instead:
+Next turn, if that looks right: FINAL(yes). Look first, use every document the question is about, check \
+before you end. If a part makes sense only after those before it (a story, a log), carry notes:
 ```repl
-notes, failed = "none yet", []
-for n, part in enumerate(context.chunks(40_000)):
-    asked = f"Notes so far: {notes}. Rewrite them with what this part adds, in at most 300 words."
-    reply = llm_query(asked, part)
-    notes, failed = (reply, failed) if reply else (notes, [*failed, n])
-print(failed, notes)
+notes = "none"
+for part in context.chunks(40_000):
+    reply = llm_query(f"Notes so far: {notes}. Rewrite them with what this part adds.", part)
+    notes = reply or print(reply) or notes
 ```
 """
 #: For a small window: the same contract in fewer words.
