@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import ROOT, rlmscope, start
+from tests.support.command import ROOT, inside, rlmscope, start
 from tests.support.loopback import Fault, Loopback, Reply, Script
 from traces.home import Home
 from traces.ingest import ingest
@@ -72,7 +72,7 @@ def test_reported_tokens_attempts_and_a_dead_slot(running: Loopback, corpus: Pat
     assert (said["answer"], said["stop_reason"], said["sub_calls"]) == ("19", "final", 20)
     assert (said["cost_usd"], said["cost_status"], said["demo"]) == (None, "unknown", False)
 
-    shown = rlmscope("show", said["run_id"], "--home", home.root)
+    shown = inside("show", said["run_id"], "--home", home.root)
     calls = [span for span in shown["spans"] if span["kind"] == "sub_call"]
     attempts = Counter(span["parent_id"] for span in shown["spans"] if span["kind"] == "attempt")
     tries = {call["call_index"]: attempts[call["span_id"]] for call in calls}
@@ -86,9 +86,9 @@ def test_reported_tokens_attempts_and_a_dead_slot(running: Loopback, corpus: Pat
     assert sum(span["tokens"]["total"] for span in spans) == said["tokens"]["total"]
     assert len(running.requests) == sum(tries.values()) + 2
 
-    waited = rlmscope("span", said["run_id"], calls[3]["span_id"], "--home", home.root)["attempts"]
+    waited = inside("span", said["run_id"], calls[3]["span_id"], "--home", home.root)["attempts"]
     assert waited[1]["retry_after_seconds"] == 1 and waited[1]["wait_seconds"] >= 1
-    broken = rlmscope("span", said["run_id"], calls[7]["span_id"], "--home", home.root)
+    broken = inside("span", said["run_id"], calls[7]["span_id"], "--home", home.root)
     assert broken["prompt"] == "question 007" and broken["status"] == "error"
 
 
@@ -96,7 +96,7 @@ def test_no_key_reaches_the_record_or_the_sandbox(running: Loopback, corpus: Pat
     code = "import os\nprint(dict(os.environ))\nFINAL(any('sk-' in v for v in os.environ.values()))"
     look = f"```repl\n{code}\n```"
     running.use(Script(root=[look]))
-    said = rlmscope("ask", "Any key?", corpus, *MODELS, "--home", home.root, env=environment(running))
+    said = inside("ask", "Any key?", corpus, *MODELS, "--home", home.root, env=environment(running))
     assert said["value"] is False
     kept = b"".join(path.read_bytes() for path in home.root.rglob("*") if path.is_file())
     assert b"sk-test-0123456789" not in kept
@@ -104,7 +104,7 @@ def test_no_key_reaches_the_record_or_the_sandbox(running: Loopback, corpus: Pat
 
 def test_a_returned_model_name_does_not_set_the_price(running: Loopback, corpus: Path, home: Home) -> None:
     running.use(Script(root=[Reply("```repl\nFINAL(1)\n```", model="gpt-5-mini", usage="cached")]))
-    said = rlmscope("ask", "What?", corpus, *MODELS, "--home", home.root, env=environment(running))
+    said = inside("ask", "What?", corpus, *MODELS, "--home", home.root, env=environment(running))
     assert (said["cost_usd"], said["cost_status"]) == (None, "unknown")
     view = load_run(home, said["run_id"])
     call = next(span for span in view.spans if span.kind == "root_call")
@@ -139,7 +139,7 @@ def wait_for(condition: Any, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("acknowledged", [1, 37])
+@pytest.mark.parametrize("acknowledged", [pytest.param(1, marks=pytest.mark.full), 37])
 def test_kill_9_in_a_batch_loses_no_request_and_no_answer(
     tmp_path: Path, corpus: Path, home: Home, acknowledged: int
 ) -> None:
