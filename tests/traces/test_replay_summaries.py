@@ -11,6 +11,7 @@ from rlm_core import RLM, FunctionLMHandler, Request
 from rlm_core import semconv as sc
 from rlm_core.options import Options
 from rlm_core.prompts import is_summary_request, turns_so_far
+from tests.support.dead_runs import died_at, go_on, records
 from tests.support.replays import span_of
 from tests.traces.records import home_in
 from traces.home import Home
@@ -106,3 +107,22 @@ def test_a_summary_is_no_turn_of_the_program(home: Home) -> None:
     assert sorted(turn for _, turn in program.turns) == list(range(TURNS + 1))
     assert "The reply is in r." not in [turn.text for turn in program.turns.values()]
     assert program.summaries and all(one.turns >= 1 for one in program.summaries.values())
+
+
+@pytest.mark.parametrize("part", [0.85, 0.95])
+def test_a_run_that_died_goes_on_with_the_summaries_it_had(home: Home, tmp_path: Path, part: float) -> None:
+    view, asked = summed(home), list[Request]()
+    kept = int(part * records(home, view.run_id))
+    dead = died_at(home, view.run_id, kept, tmp_path / "dead")
+    had = read_program(load_run(dead, view.run_id)).summaries
+    assert had
+
+    def model(request: Request) -> str:
+        asked.append(request)
+        return "7" if request.role == "sub" else talk(request)
+
+    answer, again, _ = go_on(dead, load_run(dead, view.run_id), model, AGAIN)
+    assert (answer.text, answer.stop_reason) == ("7", "final")
+    summaries = [request for request in asked if is_summary_request(request.messages)]
+    assert len(had) + len(summaries) == sum(sums for sums, *_ in sent(view))
+    assert sent(again) == sent(view)
