@@ -12,18 +12,15 @@ import asyncio
 import base64
 import binascii
 import hashlib
-import os
-import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from rlm_core.canonical import PICTURE_TYPES, PICTURES
 from rlm_core.corpus import Corpus
-from rlm_core.errors import CorpusError, ModelError, RunCancelled
+from rlm_core.errors import CorpusError, ModelError
+from rlm_core.image_files import Drawn, original, read_pictures, stored
 from rlm_core.lm_handler import Image
 from rlm_core.wire import ImagePart
 
@@ -45,15 +42,6 @@ class Named:
     name: str
     source: tuple[int, int] | None
     made: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """An image as it is sent, with its size in pixels."""
-
-    image: Image
-    width: int
-    height: int
 
 
 def named(corpus: Corpus, parts: Sequence[ImagePart]) -> tuple[Named, ...]:
@@ -122,6 +110,7 @@ def blind(model: str) -> str | None:
 class Images:
     """The images of one run, drawn once while they are kept in memory."""
 
+    sent: set[str] = field(default_factory=set)  # keys of those that were drawn for a call
     _kept: dict[str, Drawn] = field(default_factory=dict)
     _wanted: dict[tuple[str, int], dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     _locks: dict[tuple[str, int], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
@@ -139,12 +128,22 @@ class Images:
             if isinstance(one, BaseException):
                 raise one
             drawn.append(one)
+        self.sent.update(image.key for image in images)
         total = sum(len(one.image.data) for one in drawn)
         if total > MOST_BYTES:
             raise ModelError(
                 "too_large", f"images of {total:,} bytes in one call: at most {MOST_BYTES:,}; send fewer"
             )
         return tuple(drawn)
+
+    def unseen(self, corpus: Corpus) -> str | None:
+        """A sentence on the image files of a corpus that no call was shown; None when there is none."""
+        images = [d.picture.sha256 for d in corpus.documents if d.picture is not None]
+        unseen = sum(sha256 not in self.sent for sha256 in images)
+        if not unseen:
+            return None
+        count = f"{unseen:,} image{'' if unseen == 1 else 's'}"
+        return f"{count} of the corpus: shown to no sub-model, so the answer does not rest on what is in them"
 
     async def _one(self, corpus: Corpus, image: Named) -> Drawn:
         if (known := self._kept.get(image.key)) is not None:
@@ -154,7 +153,7 @@ class Images:
                 return self._keep(image.key, (await self._read("formats.image", image.made))[0])
             document, page = image.source
             if page == 0:
-                return self._keep(image.key, await asyncio.to_thread(_stored, corpus, document))
+                return self._keep(image.key, await asyncio.to_thread(stored, corpus, document))
             return await self._page(corpus, document, page, image.key)
         except CorpusError as error:
             raise ModelError("image", f"{image.name} cannot be shown: {error}") from None
@@ -168,7 +167,7 @@ class Images:
             async with self._locks[place]:
                 if (known := self._kept.get(key)) is not None:
                     return known
-                path = await asyncio.to_thread(_original, corpus, document)
+                path = await asyncio.to_thread(original, corpus, document)
                 together = [page, *(other for other in wanted if other != page)][:_PAGES_AT_ONCE]
                 keys = [wanted[number] for number in together]
                 try:
@@ -190,7 +189,7 @@ class Images:
         stopped = threading.Event()
         async with self._processes:
             try:
-                return await asyncio.to_thread(_read, module, given, pages, stopped)
+                return await asyncio.to_thread(read_pictures, module, given, pages, stopped)
             finally:
                 stopped.set()
 
@@ -200,57 +199,3 @@ class Images:
         while total > _KEPT_BYTES:
             total -= len(self._kept.pop(next(iter(self._kept))).image.data)
         return drawn
-
-
-def _stored(corpus: Corpus, document: int) -> Drawn:
-    """An image file of the corpus. Raises `CorpusError`."""
-    picture = corpus.documents[document].picture
-    assert picture is not None
-    path = corpus.folder / PICTURES / f"{picture.sha256}{PICTURE_TYPES[picture.mime]}"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CorpusError(f"it is not in the corpus any more ({error.strerror}): add it again") from None
-    if hashlib.sha256(data).hexdigest() != picture.sha256:
-        raise CorpusError("the image kept in the corpus has changed: add it again")
-    return Drawn(Image(picture.mime, data), picture.width, picture.height)
-
-
-def _original(corpus: Corpus, document: int) -> str:
-    """The path of the file whose pages are to be drawn, which is still the one that was added. Raises
-    `CorpusError`.
-    """
-    from rlm_core.texts import open_text
-
-    original = corpus.documents[document].original
-    assert original is not None
-    try:
-        times = {original.mtime_ns} if original.in_place else set()
-        open_text(original.path, original.bytes, original.sha256, times).close()
-    except OSError as error:
-        raise CorpusError(str(error)) from None
-    return original.path
-
-
-def _read(module: str, given: str | bytes, pages: Sequence[int], stopped: threading.Event) -> list[Drawn]:
-    """Have a reader look at a file (a path, or its bytes). Blocks; raises `CorpusError`, and `RunCancelled`
-    once `stopped` is set.
-    """
-    from rlm_core.readers.process import Caps, run_child
-    from rlm_core.readers.result import take_result
-
-    def check() -> None:
-        if stopped.is_set():
-            raise RunCancelled("nobody waits for this image any more")
-
-    with tempfile.TemporaryDirectory(prefix="rlmscope-image-") as work:
-        folder = Path(work, "reading")
-        folder.mkdir()
-        path = given if isinstance(given, str) else os.path.join(work, "given")
-        if isinstance(given, bytes):
-            Path(path).write_bytes(given)
-        run_child(module, path, folder, Caps.of(os.path.getsize(path), 0, 0), check, pages)
-        shown = take_result(folder).pictures
-    if len(shown) != max(1, len(pages)):
-        raise CorpusError("its reader gave no proper result, it may be damaged")
-    return [Drawn(Image(one.mime, one.data), one.width, one.height) for one in shown]

@@ -250,6 +250,8 @@ class RLM:
                     again.set_up(state)
                     facts |= again.facts
                 outcome = await strategies.answer(state, corpus, question, facts)
+                if again is None and (unseen := state.images.unseen(corpus)) is not None:
+                    state.notices.append(unseen)
                 return _answer(state, outcome, time.monotonic() - began)
         finally:
             self._running.discard(task)

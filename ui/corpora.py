@@ -31,6 +31,7 @@ _KINDS: Final = {
     "parquet": "Parquet",
     "html": "HTML",
     "mail": "mail",
+    "image": "image",
 }
 _TEXTS: Final = {
     "text/plain": "text",
@@ -58,7 +59,9 @@ def sections(document: Document, kinds: frozenset[str]) -> int | None:
 
 
 def parts(document: Document) -> str:
-    """What it is divided into, in words: `12 pages`, `3 sheets`, or nothing."""
+    """What it is divided into, in words: `12 pages`, `3 sheets`, or nothing; of an image its size."""
+    if document.picture is not None:
+        return f"{document.picture.width:,} x {document.picture.height:,} pixels"
     found = Counter(section.kind for section in document.sections)
     return ", ".join(counted(count, word) for word, count in found.items())
 

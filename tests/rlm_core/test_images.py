@@ -158,6 +158,17 @@ def test_images_reach_the_sub_model(add: Callable[..., Corpus]) -> None:
     assert again < hashes
 
 
+def test_images_that_nobody_was_shown_are_said(add: Callable[..., Corpus]) -> None:
+    corpus = add(a__png=encoded(picture()), b__png=encoded(picture(word="b")), t__txt=b"text\n")
+    look = "for name in {}: llm_query('x', images=documents[name])\nFINAL(1)"
+    none, one, all_of_them = (
+        play(look.format(names), corpus=corpus)[0].notices for names in ([], ["a.png"], ["a.png", "b.png"])
+    )
+    words = "of the corpus: shown to no sub-model, so the answer does not rest on what is in them"
+    assert f"2 images {words}" in none and f"1 image {words}" in one
+    assert not any("shown to no sub-model" in notice for notice in all_of_them)
+
+
 def test_what_is_no_image_is_told_in_a_sentence(add: Callable[..., Corpus]) -> None:
     corpus = add(a__png=encoded(picture()), t__txt=b"text\n")
     answer, script = play(
