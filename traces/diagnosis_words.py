@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from difflib import unified_diff
+from itertools import islice
 from typing import Final
 
+from rlm_core import semconv as sc
 from rlm_core.normalise import normalise
 from traces.candidates import Candidate
 from traces.culprits import Found
@@ -44,6 +47,20 @@ def name_of(span: SpanRow) -> str:
         return f"{cell or 'a cell'}{inside}"
     word = "child run" if span.kind == "run" else "sub-call"
     return f"{word}{number}{f' of {cell}' if cell else ''}{inside}"
+
+
+def put_in(view: RunView, span_id: str, text: str) -> str:
+    """What a patch put in the place of a reply; of the code of a cell only the lines that it changed, `-` as
+    they were and `+` as they became. Raises RecordError when the code cannot be read.
+    """
+    span = view.by_id.get(span_id)
+    digest = None if span is None or span.kind != "cell" else span.attributes.get(sc.CODE + ".sha256")
+    code = view.payload(digest) if isinstance(digest, str) else None
+    if code is None or code == text:
+        return text
+    changed = unified_diff(code.splitlines(), text.splitlines(), lineterm="", n=0)
+    lines = [f"{one[0]} {one[1:].strip()}" for one in islice(changed, 2, None) if one[0] in "+-"]
+    return " ".join(lines) or text  # only ends of lines differ
 
 
 def names_of(view: RunView, span_ids: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from traces.diagnosis_words import put_in
 from traces.report_facts import Facts, dollars, figure, rows
 from traces.report_parts import Heading, Items, Part, Table, Text, Words
 from traces.rows import money_json
@@ -82,7 +83,12 @@ def _trial(facts: Facts, number: int, trial: Mapping[str, Any]) -> tuple[str, ..
     more = f" and {len(patched) - _NAMED:,} more" if len(patched) > _NAMED else ""
     stopped = trial.get("stopped")
     outcome = f"{trial.get('outcome')}" + (f" ({stopped})" if isinstance(stopped, str) else "")
-    texts = [patch.get("text") for patch in rows(trial.get("patches"))]
+    texts = [
+        put_in(facts.view, str(patch.get("span_id")), text)
+        if isinstance(text := patch.get("text"), str)
+        else None
+        for patch in rows(trial.get("patches"))
+    ]
     return (
         str(number),
         ", ".join(patched[:_NAMED]) + more if patched else "nothing",

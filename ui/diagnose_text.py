@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
 from traces.candidates import texts_of
-from traces.diagnosis_words import name_of
+from traces.diagnosis_words import name_of, put_in
 from traces.same_answer import explain
 from traces.trial import MODES
 from ui.figures import counted, money
@@ -137,7 +137,7 @@ def _proof(view: RunView, found: Diagnosis) -> Iterator[str]:
         names = [name_of(view.by_id[one.span_id]) for one in trial.patches if one.span_id in view.by_id]
         named = ", ".join(names) if len(names) <= 3 else f"{len(names):,} candidates together"
         if len(names) == 1:
-            named += f" = {_short(trial.patches[0].text)}"
+            named += f" = {_short(put_in(view, trial.patches[0].span_id, trial.patches[0].text))}"
         mode = "" if trial.mode == found.mode else f" ({trial.mode})"
         kept = f", recorded as {trial.run_id}" if trial.run_id else ""
         outcome = trial.outcome.replace("_", " ")

@@ -5,8 +5,11 @@ stand in labels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
+from rlm_core.errors import RLMScopeError
+from traces.diagnosis_words import put_in
 from traces.reading import RunView
 from traces.trial import Budget
 from ui.figures import counted, money
@@ -77,12 +80,16 @@ def span_words(view: RunView, span_id: object) -> str:
 
 
 def patched_words(view: RunView, patches: Sequence[Mapping[str, Any]]) -> str:
-    """Which spans a trial replaced; of a single one also with what, so it is no text of ours."""
+    """Which spans a trial replaced; of a single one also with what (of code, the lines that it changed), so
+    it is no text of ours."""
     if not patches:
         return "nothing"
     named = [span_words(view, patch.get("span_id")) for patch in patches[:_NAMED]]
     if len(patches) == 1:
-        even = " ".join(str(patches[0].get("text")).split())
+        span_id, text = str(patches[0].get("span_id")), str(patches[0].get("text"))
+        with suppress(RLMScopeError):  # a record that cannot be read hides no trial
+            text = put_in(view, span_id, text)
+        even = " ".join(text.split())
         return f"{named[0]}: “{even if len(even) <= _TEXT_CHARS else even[: _TEXT_CHARS - 1] + '…'}”"
     more = len(patches) - len(named)
     return ", ".join(named) + (f" and {counted(more, 'more', 'more')}" if more else "")

@@ -24,7 +24,7 @@ from traces.diagnosis import Culprit
 from traces.diagnosis_log import ask_to_stop, log_file, open_diagnosis, stop_file
 from traces.home import Home
 from traces.opinions import judge
-from traces.reading import load_run
+from traces.reading import load_run, span_detail
 from traces.trial import Budget, Difference, Replayability, Target
 from ui.web import diagnose_jobs, diagnosis_report
 from ui.web.samples import install_examples
@@ -73,6 +73,16 @@ def test_a_cell_at_fault_is_shown_with_both_codes(examples: Home) -> None:
     culprit = Culprit(cell.span_id, "cell", "print(1)", "good run")
     page = diagnose_page(diagnosis=logged(examples, found(verdict="cell", culprits=(culprit,))))
     assert ":red-badge[Code]" in shown(page) and "The code of the cell on both sides" in shown(page)
+
+
+def test_a_trial_of_other_code_shows_the_lines_that_it_changed(examples: Home) -> None:
+    cell = [span for span in load_run(examples, BAD).spans if span.kind == "cell"][-1]
+    code = span_detail(load_run(examples, BAD), cell)["code"]
+    first, *rest = code.splitlines()
+    tried = trial(cell.span_id, text="\n".join([first, "extra = 1", *rest]))
+    page = diagnose_page(diagnosis=logged(examples, None, tried, task="replay", span_id=cell.span_id))
+    (row,) = rows_of(page, "trials")
+    assert row["Replaced"].endswith(": “+ extra = 1”")
 
 
 def test_reports_hold_question_and_culprit(examples: Home) -> None:
