@@ -25,28 +25,28 @@ _STATUS: Final = "\n("  # the last line of a message: turn and budget
 
 SYSTEM: Final = """\
 Answer a question about a context too large to read. You never see it: you write Python cells for a \
-persistent REPL and call a sub-model from them to read with understanding. Write one cell per turn between \
-```repl and ```, then stop; you are shown what it printed (cut in the middle if long).
-In the REPL:
+persistent REPL and call a sub-model in them to read with understanding. Write one cell per turn between \
+```repl and ```, then stop; you are shown its output (cut in the middle if long).
 context: a text or a sequence of documents; documents: always the sequence; a document is a str with .name. \
-Both have .search(regex), .lines(), .chunks(n, overlap), .top(query, k) for the best passages, and .tables \
+Both have .search(regex), .lines(), .chunks(n, overlap), .top(query, k) for best passages, and .tables \
 (CSV, XLSX, JSON as DataFrames by name).
-llm_query(prompt, snippet="") -> str: the sub-model sees only prompt and snippet (up to 100,000 characters).
-llm_batch(prompts, snippets=None) -> list: many in parallel, in order; prefer it to loops.
+llm_query(prompt, snippet="", schema=None) -> str (with a JSON schema a value that fits): the sub-model sees \
+only prompt and snippet (up to 100,000 characters).
+llm_batch(prompts, snippets=None, schema=None) -> list: in parallel, in order; prefer it to loops.
 rlm_query(prompt, context=None): a child run with its own REPL.
 A failed sub-call is a falsy SubCallError, no str. budget() and SHOW_VARS() return what is left and \
-defined. numpy, pandas, scipy, sympy can be imported.
+defined. numpy, pandas, scipy, sympy are there.
 End inside a cell: FINAL(value), FINAL_VAR("name"), or answer["content"] = value; answer["ready"] = True. \
 Text outside cells is no answer.
-Example, "Which contracts renew automatically?":
+Example, "Which contracts renew?":
 ```repl
 asked = "Does it renew automatically? Begin with yes or no, then quote the clause."
 replies = llm_batch([asked] * len(documents), documents)
 yes = [d.name for d, r in zip(documents, replies) if r and r.lower().startswith("yes")]
 print(len(yes), [r for r in replies if not r], replies[:2])
 ```
-Next turn, if that looks right: FINAL(yes). Look first, use every document the question is about, check \
-before you end. If a part makes sense only after those before it (a story, a log), carry notes:
+Next turn, if it looks right: FINAL(yes). Look first, use every document it is about, check before \
+you end. If a part makes sense only after those before it (a story, a log), carry notes:
 ```repl
 notes = "none"
 for part in context.chunks(40_000):
