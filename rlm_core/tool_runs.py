@@ -23,6 +23,7 @@ from rlm_core.tools import Tool
 MOST_RESULT: Final = 40_000  # characters of a result that a model is told
 MOST_AT_ONCE: Final = 32  # calls of one round; the model is told that others were not made
 _AT_A_TIME: Final = 8
+_MOST_NAME: Final = 200  # characters of a name on record that a model may have made up
 
 
 class _Wrong(Exception):
@@ -88,19 +89,20 @@ class ToolRuns:
         return Message("tool", text, tool_call_id=call.id)
 
     def _start(self, number: int, call: ToolCall) -> RunSpan:
+        name = call.name[:_MOST_NAME]
         facts: dict[str, Attribute | None] = {
             **self.place,
             sc.OPERATION: "execute_tool",
-            sc.TOOL_NAME: call.name,
-            sc.TOOL_CALL_ID: call.id,
+            sc.TOOL_NAME: name,
+            sc.TOOL_CALL_ID: call.id[:_MOST_NAME],
             sc.TOOL_ROUND: number,
             sc.TOOL_ARGUMENTS + ".sha256": self.state.recorder.payload(call.arguments),
             sc.TOOL_ARGUMENTS + ".chars": len(call.arguments),
             sc.TOOL_ARGUMENTS + ".preview": preview(call.arguments),
             sc.OI_INPUT: preview(call.arguments),
-            sc.PREVIEW: preview(f"{call.name}({call.arguments})"),
+            sc.PREVIEW: preview(f"{name}({call.arguments})"),
         }
-        return self.state.recorder.start("tool", f"execute_tool {call.name}", self.call, facts)
+        return self.state.recorder.start("tool", f"execute_tool {name}", self.call, facts)
 
     def _search(self, text: str, span: RunSpan) -> None:
         """What of the corpus a result holds was read by the model that is told it."""

@@ -93,7 +93,8 @@ def duplicates(view: RunView) -> Iterator[Finding]:
     asked: dict[tuple[str, str | None], list[SpanRow]] = defaultdict(list)
     for span in spans_of(view, "sub_call"):
         digest = span.attributes.get(sc.PROMPT_HASH)
-        if isinstance(digest, str) and span.status == "ok":
+        hit = span.attributes.get(sc.SERVED_FROM) == "cache"  # asked for nothing, and meant to be
+        if isinstance(digest, str) and span.status == "ok" and not hit:
             asked[digest, span.model].append(span)
     again = [span for same in asked.values() for span in same[1:]]
     if again:

@@ -1,0 +1,94 @@
+"""Tools through LiteLLM: what is sent, what is made of what comes back, and models that take none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rlm_core.errors import ModelError
+from rlm_core.litellm_handler import LiteLLMHandler
+from rlm_core.lm_handler import Completion, Message, Request, ToolCall, ToolSpec
+from tests.support.loopback import Fault, Loopback, Reply, Script
+
+ADD = ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+CALL = ToolCall("call_7", "add", '{"a": 1}')
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Loopback]:
+    with Loopback() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
+    monkeypatch.setenv("OPENAI_BASE_URL", running.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    running.use(Script())
+    return running
+
+
+def ask(*messages: Message, model: str = "openai/sub-test", **fields: Any) -> Completion:
+    async def once() -> Completion:
+        handler = LiteLLMHandler()
+        try:
+            return await handler.complete(Request(model, messages, "sub", tools=(ADD,), **fields))
+        finally:
+            await handler.aclose()
+
+    return asyncio.run(once())
+
+
+def test_a_call_comes_back_with_its_arguments_as_they_were_written(server: Loopback) -> None:
+    server.use(
+        Script(sub=lambda _: Reply(None, "tool_calls", tool_calls=[("add", '{"a": 1'), ("other", "")]))
+    )
+    completion = ask(Message("user", "sum?"))
+    assert (completion.text, completion.finish_reason) == (None, "tool_calls")
+    assert completion.tool_calls == (
+        ToolCall("call_0_0", "add", '{"a": 1'),
+        ToolCall("call_0_1", "other", ""),
+    )
+    (sent,) = server.requests[0]["body"]["tools"]
+    assert sent["function"] == {
+        "name": "add",
+        "description": "Add two numbers.",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    }
+
+
+def test_a_conversation_is_sent_as_the_protocol_wants_it(server: Loopback) -> None:
+    talk = (
+        Message("user", "sum?"),
+        Message("assistant", "", tool_calls=(CALL,)),
+        Message("tool", "2", tool_call_id="call_7"),
+    )
+    completion = ask(*talk)
+    assert completion.tool_calls == () and completion.text
+    _, said, told = server.requests[0]["body"]["messages"]
+    assert said.get("content") is None
+    assert said["tool_calls"] == [
+        {"id": "call_7", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    ]
+    assert told == {"role": "tool", "content": "2", "tool_call_id": "call_7"}
+
+
+def test_a_model_that_takes_no_tools_is_an_error_not_a_call_without_them(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import litellm
+
+    monkeypatch.setattr(litellm, "get_supported_openai_params", lambda model: ["max_tokens"])
+    with pytest.raises(ModelError, match="openai/sub-test: this model takes no tools") as caught:
+        ask(Message("user", "sum?"))
+    assert caught.value.kind == "bad_request" and not server.requests
+
+
+def test_a_server_that_refuses_tools_is_quoted(server: Loopback) -> None:
+    body = {"error": {"message": "sub-test does not support tools", "type": "x", "code": None, "param": None}}
+    server.use(Script(faults=[Fault("body", ordinal=0, body=body, status=400)]))
+    with pytest.raises(ModelError, match="rejected the request .HTTP 400.: .*does not support tools"):
+        ask(Message("user", "sum?"))
