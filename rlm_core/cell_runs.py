@@ -13,6 +13,7 @@ from rlm_core.checks import SUB_CALLS, CodeReport, Finding, check
 from rlm_core.corpus import Corpus
 from rlm_core.environment import Environment
 from rlm_core.errors import CorpusError, WorkerDied
+from rlm_core.playback import PlaybackStopped
 from rlm_core.prompts import cut_middle, fence, left_out
 from rlm_core.run_state import RunState
 from rlm_core.source_ranges import Prompt
@@ -78,6 +79,13 @@ class CellRuns:
             scope.ended = True
             await self.environment.settle()
             return await self._after_death(cell, code, death, scope, phase)
+        except PlaybackStopped:
+            scope.ended = True  # what stands in line is dropped; what was sent is paid for, and ends first
+            try:
+                await self.environment.settle()
+            finally:
+                span.end("cancelled")
+            raise
         except BaseException:
             scope.ended = True
             self.environment.drop_calls()

@@ -22,6 +22,12 @@ from traces.trial import Budget, Trial
 from traces.view import RunView
 
 BATCH = "replies = llm_batch([f'item {n}' for n in range(50)])\ntotal = sum(int(r) for r in replies)"
+THREADS = (
+    "from concurrent.futures import ThreadPoolExecutor\n"
+    "with ThreadPoolExecutor(8) as pool:\n"
+    "    replies = list(pool.map(llm_query, [f'item {n}' for n in range(20)]))\n"
+    "total = sum(int(r) for r in replies)"
+)
 AGAIN = "20260101T000000-0000bbbb"
 CALLS = (0, 10, 49, 50, 100)
 DOLLARS = ("0.000001", "1", "2", "3", "5", "100")
@@ -30,12 +36,13 @@ DOLLARS = ("0.000001", "1", "2", "3", "5", "100")
 class Counting:
     """A model that takes its time, and counts what it was asked and what it answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 0.005) -> None:
         self.asked = self.answered = 0
+        self._seconds = seconds
 
     async def complete(self, request: Request) -> Completion:
         self.asked += 1
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(self._seconds)
         self.answered += 1
         return Completion("3", "stop", usage=Usage(100, 5))
 
@@ -50,9 +57,9 @@ def home(tmp_path: Path) -> Home:
     return made
 
 
-def view_of(home: Home, concurrency: int = 32) -> RunView:
+def view_of(home: Home, concurrency: int = 32, code: str = BATCH) -> RunView:
     limits = Limits(concurrency=concurrency, max_tokens_sub=500)
-    return recorded(home, BATCH, "FINAL_VAR('total')", sub=lambda _: "3", limits=limits)
+    return recorded(home, code, "FINAL_VAR('total')", sub=lambda _: "3", limits=limits)
 
 
 def played(home: Home, view: RunView, budget: Budget, model: Counting) -> Trial:
@@ -76,6 +83,19 @@ def test_a_limit_of_calls_in_a_batch_is_used_up_and_no_more(
     assert trial.live_calls == model.asked == model.answered == min(allowed, 50)
     assert trial.cost_usd == Decimal("0.11") * trial.live_calls
     assert trial.outcome == ("unchanged" if allowed >= 50 else "undecided")
+
+
+@pytest.mark.parametrize("concurrency", [4, 32])
+@pytest.mark.parametrize("allowed", [0, 5, 20])
+def test_calls_from_threads_that_were_sent_end_before_the_replay_stops(
+    home: Home, allowed: int, concurrency: int
+) -> None:
+    model = Counting(0.3)
+    trial = played(home, view_of(home, concurrency, THREADS), Budget(live_calls=allowed), model)
+    attempts = [span for span in load_run(home, AGAIN).spans if span.kind == "attempt"]
+    assert trial.live_calls == model.asked == model.answered == len(attempts)
+    assert trial.cost_usd == Decimal("0.11") * trial.live_calls
+    assert trial.live_calls <= allowed and trial.outcome == ("unchanged" if allowed == 20 else "undecided")
 
 
 @pytest.mark.parametrize("concurrency", [4, 32])
