@@ -10,6 +10,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from rlm_core.lm_handler import Usage
 from rlm_core.models import is_demo
+from rlm_core.options import WITH_SUB_CALLS
 from traces.estimate import Plan, estimate
 from traces.home import Home
 from traces.prices import price_table
@@ -22,27 +23,30 @@ CHARS_PER_TOKEN: Final = 4  # of English prose, roughly; other languages and cod
 _KEPT_SECONDS: Final = 20.0
 
 
-def expected(home: Home, corpus_id: str, chars: int, root: str, sub: str) -> None:
-    """Two sentences for a corpus of so many characters: from the past, and from the sub-model's price.
+def expected(home: Home, plan: Plan) -> None:
+    """Two sentences for a run over a corpus of so many characters: from the past, and from the sub-model's
+    price; where no sub-model is asked, from the root's.
 
-    `corpus_id` is "" for a corpus that was not added yet: then only runs over one of similar size tell.
+    The corpus id of the plan is "" for a corpus that was not added yet: then only runs over one of similar
+    size tell.
     """
     with st.container(border=True, key="ask-expected", gap="xsmall"):
         try:
-            plain.text(_past(str(home.root), corpus_id, chars, root, sub))
-            plain.text(reading_words(home, chars, sub))
+            plain.text(_past(str(home.root), plan))
+            reads = plan.sub_model if plan.strategy in WITH_SUB_CALLS else plan.root_model
+            plain.text(reading_words(home, plan.corpus_chars, reads))
         except RLMScopeError as error:
             note(f"what the run will take is not known now: {error}")
 
 
 @st.cache_data(max_entries=50, ttl=_KEPT_SECONDS, show_spinner=False)
-def _past(home: str, corpus_id: str, chars: int, root: str, sub: str) -> str:
+def _past(home: str, plan: Plan) -> str:
     """What earlier runs took, which is asked of the store no more often than people read."""
-    demo = is_demo(root) and is_demo(sub)
-    found = estimate(Home.resolve(home), Plan(root, sub, corpus_id, chars, demo))
+    found = estimate(Home.resolve(home), plan)
     if found is None:
-        return "No finished run of these models over this corpus, or one of its size, tells what this takes."
-    words = estimate_words(found, demo=demo)
+        of = "of these models" if plan.strategy == "rlm" else "of these models by this strategy"
+        return f"No finished run {of} over this corpus, or one of its size, tells what this takes."
+    words = estimate_words(found, demo=plan.demo)
     return f"{words[0].upper()}{words[1:]}."
 
 

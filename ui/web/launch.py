@@ -1,8 +1,8 @@
 """Starting and stopping runs. Each is a process of its own that outlives the app.
 
 The ticket of a form is the run id and the token of the start: whoever comes second with it (a double click,
-two tabs, two servers on one home) starts nothing. Questions and keys are never in a command line; keys reach
-the process through the environment only.
+two tabs, two servers on one home) starts nothing. One process may carry out several runs in turn. Questions
+and keys are never in a command line; keys reach the process through the environment only.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from traces.home import Home, is_run_id, new_run_id
 from traces.locks import FileLock, is_held, pauses
 from traces.user_log import deleted_runs
 from ui.control import ask_to_stop
-from ui.web.order import Order, StartFiles, checked
+from ui.web.order import Order, StartFiles, orders, series_ids
 from ui.web.processes import start_process
 
-__all__ = ["Launch", "Order", "cancel_run", "launch_state", "new_ticket", "start_run"]
+__all__ = ["Launch", "Order", "cancel_run", "launch_state", "new_ticket", "series_ids", "start_run"]
 
 _PROCESS: Final = "ui.web.run_process"
 _PATIENCE: Final = 5.0  # seconds for another process that is starting the same run
@@ -47,6 +47,8 @@ def new_ticket() -> str:
 def start_run(home: Home, order: Order, ticket: str) -> str:
     """Start a run in a process of its own, once for each ticket; returns the run id, which is the ticket.
 
+    Runs that come after it have the ids that `series_ids` says.
+
     Raises InputError, before anything starts, for an order that cannot work, RecordError when no process can
     be started.
     """
@@ -54,7 +56,8 @@ def start_run(home: Home, order: Order, ticket: str) -> str:
     from ui.ask_run import prepare
 
     files = StartFiles(home, ticket)
-    prepare(checked(order, ticket), home, os.environ)
+    for each in orders(home, order, ticket):
+        prepare(each, home, os.environ)
     Corpus.load(home.corpora, order.corpus_id).check()
     lock = FileLock(files.lock)
     try:

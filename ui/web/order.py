@@ -1,7 +1,8 @@
 """What the app asks a run process to do: the order, checked before anything starts, and the files of a start.
 
 In `home/requests`: `<run id>.json` (0600) holds the order, later instead of it the sentence about a failure;
-the lock of `<run id>.lock` is held from before the order is written until the process has ended.
+the lock of `<run id>.lock` is held from before the order is written until the process has ended. A process
+may carry out several runs in turn; then these files bear the id of the first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -41,6 +42,10 @@ class Order:
     `limits` may hold `max_iterations`, `max_depth`, `max_calls`, `max_tokens`, `concurrency` (whole numbers),
     `max_seconds` (a number) and `max_cost_usd` (dollars as text); what is absent or None is the default of
     `rlm_core.limits.Limits`. `sandbox` is the lowest level to accept, None: the default.
+
+    `way` holds fields of `ui.ways.Way`, `further` the ways of runs that come after this one in the same
+    process. With `resume_of` the order continues that run: then only its limits count, each instead of the
+    recorded one.
     """
 
     question: str
@@ -52,15 +57,54 @@ class Order:
     sandbox: str | None = None
     fault_rate: float = 0.0
     fault_seed: int = 0
+    way: Mapping[str, Any] = field(default_factory=dict)
+    further: Sequence[Mapping[str, Any]] = ()
+    resume_of: str | None = None
+
+
+def series_ids(ticket: str, count: int) -> tuple[str, ...]:
+    """The ids of the runs of one process: the ticket, which is that of the first, and the numbers after it.
+
+    >>> series_ids("20270115T080000-0000000f", 2)
+    ('20270115T080000-0000000f', '20270115T080000-00000010')
+    """
+    begin, _, digits = ticket.rpartition("-")
+    numbers = (int(digits, 16) + place for place in range(1, count))
+    return (ticket, *(f"{begin}-{number % (1 << 32):08x}" for number in numbers))
+
+
+def orders(home: Home, order: Order, ticket: str) -> list[ask_run.Order]:
+    """What a process carries out in turn, the first under the id `ticket`.
+
+    Raises InputError or RecordError, in one sentence, for what cannot work.
+    """
+    if order.resume_of is not None:
+        return [_resumed(home, order, order.resume_of, ticket)]
+    ways = (order.way, *order.further)
+    ids = series_ids(ticket, len(ways))
+    return [checked(replace(order, way=way), run_id) for run_id, way in zip(ids, ways, strict=True)]
+
+
+def _resumed(home: Home, order: Order, of: str, ticket: str) -> ask_run.Order:
+    from traces.reading import load_run
+    from ui.resume_command import resumed_order
+
+    limits = {name: _limit(name, value) for name, value in order.limits.items() if value is not None}
+    return resumed_order(home, load_run(home, of), limits, run_id=ticket)
 
 
 def checked(order: Order, run_id: str) -> ask_run.Order:
     """The order as the function that runs it takes it. Raises InputError for what has not its form."""
     from rlm_core.models import check_usable
     from ui import ask_run
+    from ui.ways import Way
 
     check_usable(order.root, "the root model")
     check_usable(order.sub, "the sub-model")
+    try:
+        options = Way(**order.way).checked()
+    except TypeError as error:  # of a file that another version wrote
+        raise InputError(f"the order says how to answer in a way that is not known here: {error}") from None
     return ask_run.Order(
         question=ask_run.check_question(order.question),
         sources=(),
@@ -73,6 +117,7 @@ def checked(order: Order, run_id: str) -> ask_run.Order:
         fault_seed=order.fault_seed,
         corpus_id=order.corpus_id,
         run_id=run_id,
+        options=options,
     )
 
 

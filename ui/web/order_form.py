@@ -32,6 +32,7 @@ from ui.web.corpus_choice import QUESTION_KEY
 from ui.web.new_documents import WAITS, AlreadySaid, Ready
 from ui.web.notices import note, problem
 from ui.web.settings import Settings, load_settings
+from ui.web.way_fields import ways_of
 
 _SAME_CLICK: Final = 3.0  # seconds in which the same order, started again, is a double click
 _UNBOUND: Final = "ask-unbound"  # in the session: its question does not stand in the address
@@ -234,6 +235,7 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
         "root": lambda: check_usable(values["root"], "the root model"),
         "sub": lambda: check_usable(values["sub"], "the sub-model"),
         "max_cost_usd": lambda: _dollars(values["max_cost_usd"]),
+        "way": lambda: ways_of(values),
         "corpus": ready,
     }
     found: dict[str, Any] = {}
@@ -266,6 +268,8 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
         fault_rate=values.get("fault_rate", 0.0),
         fault_seed=values.get("fault_seed", 0),
         sandbox=values.get("sandbox"),
+        way=found["way"][0],
+        further=tuple(found["way"][1:]),
     )
 
 

@@ -146,7 +146,10 @@ def _comparable(home: Home, run: RunSummary) -> str | None:
     assert run.corpus_id is not None
     try:
         chars = stored.load(home, run.corpus_id).chars
-        past = estimate(home, Plan(run.root_model, run.sub_model, run.corpus_id, chars, run.demo))
+        plan = Plan(
+            run.root_model, run.sub_model, run.corpus_id, chars, run.demo, run.strategy or "rlm"
+        )  # fmt: skip
+        past = estimate(home, plan)
     except RLMScopeError as error:
         return f"What comparable runs took cannot be read now: {error}"
     if past is None:

@@ -1,4 +1,4 @@
-"""The process of one run: `python -m ui.web.run_process HOME RUN_ID`.
+"""The process of one run, or of several in turn: `python -m ui.web.run_process HOME RUN_ID`.
 
 Reads its order from the home, runs it, records it and takes it into the store. Why it broke off, if it did,
 is left as one sentence in the place of the order.
@@ -15,7 +15,7 @@ from rlm_core.errors import InputError, RLMScopeError
 from traces.home import Home
 from ui.common import say
 from ui.failure import LOGS, unexpected
-from ui.web.order import StartFiles, checked
+from ui.web.order import StartFiles, orders
 
 
 def main() -> None:
@@ -35,12 +35,13 @@ def run(home: Home, run_id: str, environ: Mapping[str, str]) -> int:
         return error.exit_code
     code, sentence = 1, None
     try:
-        from ui.ask_run import run_order
+        from ui.ask_run import run_in_turn
 
-        outcome = run_order(checked(order, run_id), home, environ)
-        code = outcome.exit_code
-        if outcome.answer.stop_reason == "error":
-            sentence = outcome.failure
+        ordered = orders(home, order, run_id)
+        outcomes = run_in_turn(ordered, [None] * len(ordered), home, environ)
+        code = max(outcome.exit_code for outcome in outcomes)
+        if outcomes[0].answer.stop_reason == "error":
+            sentence = outcomes[0].failure  # that of another run stands in its record
     except RLMScopeError as error:
         code, sentence = error.exit_code, str(error)
     except Exception as error:

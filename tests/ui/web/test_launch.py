@@ -324,7 +324,7 @@ def test_an_error_nobody_foresaw_leaves_a_sentence_and_a_log(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a secret detail")
 
-    monkeypatch.setattr("ui.ask_run.run_order", broken)
+    monkeypatch.setattr("ui.ask_run.run_in_turn", broken)
     assert run_process.run(home, ticket, {}) == 1
     found = launch_state(home, ticket)
     assert found.state == "failed" and found.error is not None

@@ -7,9 +7,12 @@ from contextlib import suppress
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
+from rlm_core.models import is_demo
+from rlm_core.options import STRATEGIES
+from traces.estimate import Plan
 from traces.home import Home
 from traces.reading import RunSummary, list_runs, load_run
-from ui.web import corpus_choice, first_steps, live, order_form, stored
+from ui.web import corpus_choice, first_steps, live, order_form, repeats, stored, way_fields
 from ui.web.expected import expected
 from ui.web.into_view import into_view
 from ui.web.notices import note, problem
@@ -42,6 +45,7 @@ def page() -> None:
             st.session_state[_CURRENT] = st.query_params["run"] = started
             st.session_state[_TELL] = True
             st.session_state[_STARTED] = started
+            repeats.begin(started, st.session_state.get("ask-repeat") or 1)
             st.rerun()  # the form is now that beside a run
     with right:
         # a started run is told again: what a script that a second click broke off told may never have arrived
@@ -55,6 +59,7 @@ def page() -> None:
 
 def _current(home: Home, run_id: str) -> bool:
     """The run that this session looks at, also when it comes back from another page; False: there is none."""
+    repeats.panel(home, run_id)
     head = st.container(horizontal=True, vertical_alignment="center")
     if not live.panel(home, run_id, corpus_choice.choose_saved):
         st.session_state.pop(_CURRENT, None)
@@ -66,6 +71,7 @@ def _current(home: Home, run_id: str) -> bool:
 
 
 def _close() -> None:
+    repeats.forget()
     st.session_state.pop(_CURRENT, None)
     st.query_params.pop("run", None)
 
@@ -92,6 +98,8 @@ def _as_before(home: Home) -> None:
         run = load_run(home, run_id).summary if run_id else None
         if run is not None and stored.is_known(home, run.corpus_id):
             order_form.fill(run.question, run.root_model, run.sub_model)
+            if run.strategy in STRATEGIES:
+                st.session_state[way_fields.STRATEGY] = run.strategy
             if not addressed:
                 corpus_choice.choose_saved(str(run.corpus_id))
 
@@ -104,8 +112,15 @@ def _form(home: Home, *, beside_a_run: bool) -> str | None:
     fields.slot("corpus")
     order_form.model_fields(fields, settings)
     if corpus.chars is not None:
-        expected(home, corpus.corpus_id, corpus.chars, fields.values["root"], fields.values["sub"])
+        root, sub = fields.values["root"], fields.values["sub"]
+        demo = is_demo(root) and is_demo(sub)
+        plan = Plan(root, sub, corpus.corpus_id, corpus.chars, demo, way_fields.strategy_asked())
+        expected(home, plan)
     order_form.budget_field(fields, settings)
+    with st.expander("More options"):
+        way_fields.way_fields(fields)
+    if said := way_fields.summary():
+        st.caption(f"More options: {said}.")
     with st.expander("Limits, seeds and practice faults"):
         order_form.limit_fields(fields, settings)
         order_form.fault_fields(fields)
