@@ -26,6 +26,7 @@ from traces.home import Home
 from traces.program import Program, Turn, read_program
 from traces.recorded_settings import lacking, read_limits
 from traces.replay_facts import top_facts
+from traces.replayability import changed_versions
 from traces.rows import SpanRow
 from traces.runs import load_run
 from traces.summing import CALL_KINDS, spend_of
@@ -42,7 +43,7 @@ _OPTION: Final = {"max_cost_usd": "--max-cost"}
 @dataclass(frozen=True, slots=True)
 class Continuation:
     """Everything a run needs that continues another one. `before` is what that one and those it continued had
-    spent; `faults` are rate and seed of the demo model.
+    spent; `faults` are rate and seed of the demo model; `warnings` are sentences on what is not as it was.
     """
 
     of: str
@@ -56,6 +57,7 @@ class Continuation:
     options: Options
     before: Before
     playing: Continuing
+    warnings: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Attribute]:
@@ -103,6 +105,7 @@ def continuation(
         options=_with_tools(program.options, tools or {}),
         before=before,
         playing=Continuing(cut, texts.get, struck, anyway),
+        warnings=changed_versions(program.versions),
     )
 
 

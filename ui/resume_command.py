@@ -134,4 +134,6 @@ def run_resumed(home: Home, order: Order) -> Resumed:
     from ui.ask_run import run_order
 
     assert order.resume is not None
+    for warning in order.resume.warnings:
+        say(warning)
     return Resumed(run_order(order, home, os.environ), order.resume)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +154,33 @@ def test_a_resumed_run_that_dies_too_is_resumed_with_both_records(
     assert answer.text == full.summary.answer and new.summary.resumed_from == AGAIN
     assert prompts(third.asked) == prompts(model.asked) - ended(first)
     assert more.before.calls >= 4, "what both had spent"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "root failed"])
+def test_a_run_that_was_cancelled_or_lost_its_root_goes_on(tmp_path: Path, how: str) -> None:
+    def broken(request: Request) -> Any:
+        if request.role == "root" and len(request.messages) > 4:
+            if how == "root failed":
+                return ModelError("auth", "the key is not valid")
+            rlm.cancel()
+            over.wait(30)
+        return model(request)
+
+    home, model, over = Home(tmp_path), Model(ASK, SUM, "FINAL(t)"), threading.Event()
+    home.create()
+    handler = FunctionLMHandler(broken)
+    with (
+        open_recording(home, RUN, {}) as made,
+        RLM("test/root", "test/sub", handler=handler, corpora=home.corpora, retries=FAST) as rlm,
+    ):
+        answer = rlm.ask("how many?", TEXTS, run_id=RUN, recorder=made.recorder)
+        over.set()
+        made.close("error")
+    assert answer.stop_reason == ("cancelled" if how == "cancelled" else "error")
+    again = Model(*model.codes)
+    answer, _, more = go_on(home, load_run(home, RUN), again, AGAIN)
+    assert (answer.text, more.playing.served_turns, more.playing.served_calls) == ("said 22", 2, 3)
+    assert again.asked == {"turn 2 ": 1}
 
 
 # -- limits
