@@ -49,6 +49,7 @@ def main() -> None:
         [
             st.Page("pages/ask.py", title="Ask", url_path="ask", default=True),
             st.Page("pages/runs.py", title="Runs", url_path="runs"),
+            st.Page("pages/strategies.py", title="Strategies", url_path="strategies"),
             st.Page("pages/sets.py", title="Sets", url_path="sets"),
             st.Page("pages/spend.py", title="Spend", url_path="spend"),
             st.Page("pages/corpora.py", title="Corpora", url_path="corpora"),

@@ -30,6 +30,11 @@ STRATEGY: Final = "ask-strategy"  # the key of the field
 RETRIEVES: Final = frozenset({"retrieve", "retrieve+rlm"})
 _USUAL: Final = Options()
 _MOST_TIMES: Final = 20
+_ASKED: Final = {
+    "ask-tools": "tools",
+    "ask-cache": "equal questions once",
+    "ask-at": "other models in child runs",
+}
 _SCHEMA: Final = '{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}'
 
 
@@ -111,8 +116,9 @@ def ways_of(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def way_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the fields say beyond the usual way, as `ui.ways.Way` takes it. Raises InputError, in one sentence,
-    for what cannot be.
+    """What the fields say beyond the usual way, as `ui.ways.Way` takes it.
+
+    Raises InputError, in one sentence, for what cannot be.
     """
     from ui.ways import Way
 
@@ -139,12 +145,7 @@ def summary() -> str:
     if held.get("ask-root-window"):
         parts.append(f"a root that takes {held['ask-root-window']:,} tokens")
     if strategy in WITH_SUB_CALLS:
-        names = {
-            "ask-tools": "tools",
-            "ask-cache": "equal questions once",
-            "ask-at": "other models in child runs",
-        }
-        parts += [words for key, words in names.items() if held.get(key)]
+        parts += [words for key, words in _ASKED.items() if held.get(key)]
     if held.get("ask-schema"):
         parts.append("a schema of the answer")
     return ", ".join(parts)
