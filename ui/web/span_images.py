@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rlm_core.corpus import Corpus, Document
 
 _MOST_EDGE: Final = 4_000  # pixels; the engine keeps and sends at most half of it
-_WIDTH: Final = 900  # of the page
 _BROKEN: Final = "This image cannot be shown: it is damaged, or larger than any that is sent."
 
 
@@ -66,11 +65,11 @@ def _show(data: bytes, caption: str) -> None:
     if made is None:
         note(_BROKEN)
         return
-    st.image(made[0], caption=caption, width=min(made[1], _WIDTH), output_format="PNG")
+    st.image(made, caption=caption, width="content", output_format="PNG")  # never wider than its column
 
 
-def _written_anew(data: bytes) -> tuple[bytes, int] | None:
-    """The picture as a PNG of ours, and its width; None for what is no picture of a sensible size."""
+def _written_anew(data: bytes) -> bytes | None:
+    """The picture as a PNG of ours; None for what is no picture of a sensible size."""
     from PIL import Image, UnidentifiedImageError
 
     file = io.BytesIO()
@@ -83,6 +82,6 @@ def _written_anew(data: bytes) -> tuple[bytes, int] | None:
                 kept = image.convert("RGBA" if "A" in image.mode else "RGB")
                 kept.info = {}
                 kept.save(file, "PNG")
-                return file.getvalue(), image.width
+                return file.getvalue()
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
             return None
