@@ -82,7 +82,7 @@ def continuation(
     Raises InputError for a run that cannot be continued, or not with these limits, RecordError when its
     record or corpus does not allow it; each in one sentence.
     """
-    if (why := _no_dead_run(view)) is not None:
+    if (why := no_dead_run(view)) is not None:
         raise InputError(why)
     views = _chain(home, view)
     facts = top_facts(view)
@@ -109,8 +109,8 @@ def continuation(
     )
 
 
-def _no_dead_run(view: RunView) -> str | None:
-    """Why there is nothing to be continued."""
+def no_dead_run(view: RunView) -> str | None:
+    """Why there is nothing to be continued, in one sentence; None for a run that may be resumed."""
     run = view.summary
     if view.live:
         return f"run {run.run_id} is still going on: there is nothing to resume"
