@@ -18,7 +18,8 @@ from traces.home import Home
 from traces.program import read_program
 from traces.reading import RunView, load_run, span_detail
 from traces.recording import open_recording
-from traces.replay import Budget, Patch, Replayer, Target
+from traces.replay import Replayer
+from traces.trial import Budget, Patch, Target
 
 TURNS = 6
 AGAIN = "20260102T000000-0000cccc"
