@@ -137,6 +137,38 @@ def test_a_sub_call_whose_replies_never_fit_says_so(server: Loopback, call: Call
     assert "does not fit" in sent[-1]["messages"][-1]["content"]
 
 
+VALUES = """
+from pydantic import BaseModel
+class Count(BaseModel):
+    n: int
+pair = rlm_query("child", schema={"type": "array"})
+bad = rlm_query("bad child", schema={"type": "array"})
+count = llm_query("count", schema=Count)
+FINAL([pair[0], bad.kind, count.n, llm_batch(["x", "x", "y"])])
+"""
+
+
+def in_three_runs(messages: Messages) -> str:
+    """The root of a run with one child that answers as it should and one that never does."""
+    asked = messages[1]["content"].split("# Context")[0]
+    code = "FINAL('no')" if "bad child" in asked else "FINAL((7, 8))" if "child" in asked else VALUES
+    return f"```repl\n{code}\n```"
+
+
+@pytest.mark.full
+def test_values_of_children_models_and_hits_are_the_same_when_played(server: Loopback, call: Call) -> None:
+    server.use(Script(root=in_three_runs, sub=lambda prompt: '{"n": 4}'))
+    said = call("ask", "How many?", "invoices.txt", "--cache", "--json").json
+    assert said["value"] == [7, "schema", 4, ['{"n": 4}'] * 3] and said["cache_hits"] == 1
+    requests = len(server.requests)
+    again = call("replay", said["run_id"], "--json").json
+    assert (again["outcome"], again["answer"]) == ("unchanged", said["answer"])
+    assert len(server.requests) == requests
+    anew = call("replay", said["run_id"], "--mode", "live", "--json").json
+    assert (anew["outcome"], anew["live_calls"]) == ("unchanged", 3)
+    assert len(server.requests) == requests + 3, "a hit asks nobody and is not counted as if it did"
+
+
 def test_tools_and_limits_are_named_as_in_the_program() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", TOOLS, re.M)) == set(BUILTIN)
     limits = Limits()
