@@ -15,6 +15,12 @@ class SharedAnswers:
     def __init__(self) -> None:
         self._known: dict[str, asyncio.Future[Reply]] = {}
 
+    def keep(self, key: str, reply: Reply) -> None:
+        """An answer that came out of a record: equal calls that it does not hold need not ask again."""
+        if key not in self._known and "err" not in reply:
+            self._known[key] = asyncio.get_running_loop().create_future()
+            self._known[key].set_result(reply)
+
     async def get(self, key: str, ask: Callable[[], Awaitable[Reply]]) -> tuple[Reply, bool]:
         """The answer, and whether it was asked for by an equal call before.
 

@@ -226,6 +226,8 @@ class SubCalls:
             raise
         if played is not None:
             self._record[identity.request_hash, identity.occurrence] = played.reply
+            if self.state.options.cache:
+                self.state.shared.keep(identity.request_hash, played.reply)
         return played
 
     def place(self, scope: CellScope, call: OpenCall, index: int) -> Place:

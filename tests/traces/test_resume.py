@@ -183,6 +183,18 @@ def test_a_run_that_was_cancelled_or_lost_its_root_goes_on(tmp_path: Path, how: 
     assert again.asked == {"turn 2 ": 1}
 
 
+def test_what_the_record_answered_is_a_hit_of_the_cache_later(tmp_path: Path) -> None:
+    home, codes = Home(tmp_path / "home"), ("a = llm_query('one')", "b = llm_query('one')", "FINAL(a == b)")
+    record(home, Model(*codes), options=Options(cache=True))
+    lines = home.spool_file(RUN).read_text("utf-8").splitlines()
+    second = [at for at, line in enumerate(lines) if '"span_kind":"iteration"' in line][1]
+    dead, again = died_at(home, RUN, second, tmp_path / "dead"), Model(*codes)
+    answer, new, _ = go_on(dead, load_run(dead, RUN), again, AGAIN)
+    assert answer.text == "True" and not prompts(again.asked)
+    sources = [s.attributes[sc.SERVED_FROM] for s in new.spans if s.kind == "sub_call"]
+    assert sources == ["record", "cache"]
+
+
 # -- limits
 
 

@@ -92,6 +92,8 @@ def test_a_killed_run_is_continued_and_nothing_is_asked_twice(
     assert f"continues run {run_id}" in shown and "from the record" in shown
     listed = {run["run_id"]: run["resumed_from"] for run in at(dead, "runs", "--json")}
     assert listed == {said["run_id"]: run_id, run_id: None}
+    again = at(dead, "replay", said["run_id"], "--json")
+    assert (again["replayable"], again["live_calls"]) == (True, 0)
     paid = at(dead, "cost", said["run_id"], "--by", "role", "--json")["rows"]
     assert sum(row["calls"] for row in paid) == heard(server).total()
 
