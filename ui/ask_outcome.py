@@ -42,6 +42,11 @@ _INSISTED: Final = "the program insisted on it"
 _MARKS: Final = {"schema": "it does not fit the schema that was asked for"}
 
 
+def mark_words(mark: str) -> str:
+    """Why an answer was accepted although something speaks against it, as a clause."""
+    return _MARKS.get(mark, _INSISTED)
+
+
 def estimate_words(estimate: Estimate, *, demo: bool) -> str:
     """What a run (`demo`: of the demo model) will probably take, on one line."""
     where = {"same_corpus": "this corpus", "similar_size": "a corpus of similar size"}[estimate.basis]
@@ -144,7 +149,7 @@ class Outcome:
         if answer.forced:
             yield f"forced: a limit was reached ({answer.stop_reason}), the root gave its best answer"
         if answer.mark:
-            yield line(f"marked: {answer.mark} ({_MARKS.get(answer.mark, _INSISTED)})")
+            yield line(f"marked: {answer.mark} ({mark_words(answer.mark)})")
 
     def _facts(self) -> str:
         answer = self.answer

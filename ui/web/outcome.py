@@ -14,14 +14,16 @@ from traces.evidence import evidence
 from traces.home import Home
 from traces.reading import RunSummary
 from ui.answer_text import answer_markdown
-from ui.ask_outcome import estimate_words
+from ui.ask_outcome import estimate_words, mark_words
 from ui.figures import duration, tokens
 from ui.web import plain, stored
 from ui.web.copy_button import copy_button
 from ui.web.evidence_view import FIRST, basis_words, evidence_view, shown_of
 from ui.web.notices import problem, said, sentence
+from ui.web.resume_form import resume_offer
 from ui.web.run_header import fact
 from ui.web.run_record import Record
+from ui.web.run_ways import strategy_badge, way_facts
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 
 DEMO: Final = "Demo model: it answers by fixed rules, no language model is involved."
@@ -43,8 +45,8 @@ def show(home: Home, record: Record, error: str | None, again: Callable[[str], N
         _trust(home, run, remarked, error)
         if run.demo:
             st.caption(DEMO)
-        _facts(run)
-        _onward(home, run, again)
+        _facts(record)
+        _onward(home, record, again)
         if run.answer is not None:
             evidence_view(home, record)
 
@@ -57,6 +59,9 @@ def _head(run: RunSummary) -> None:
             st.badge("forced answer", color="orange")
         if run.demo:
             st.badge("demo model", color="gray")
+        strategy_badge(run.strategy)
+        if run.resumed_from is not None:
+            st.badge("resumed", color="blue")
     plain.text(run.question or "(the question is not recorded)")
 
 
@@ -134,7 +139,7 @@ def _for_and_against(run: RunSummary, remarked: Remarks) -> Iterator[tuple[str, 
     elif remarked.note:
         yield "stated", remarked.note
     if remarked.mark:
-        yield "checked", f"marked: {remarked.mark} (the program insisted on this answer)"
+        yield "checked", f"marked: {remarked.mark} ({mark_words(remarked.mark)})"
     if missing := incomplete(run):
         yield "Note", missing
 
@@ -158,7 +163,8 @@ def _comparable(home: Home, run: RunSummary) -> str | None:
     return f"This run was cut short. What others took that came to their end, from {words}."
 
 
-def _facts(run: RunSummary) -> None:
+def _facts(record: Record) -> None:
+    run = record.view.summary
     failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
     with st.container(horizontal=True, gap="medium", key="outcome-facts"):
         fact("Iterations", f"{run.iterations:,}")
@@ -169,9 +175,12 @@ def _facts(run: RunSummary) -> None:
         fact("Root model", run.root_model or "unknown")
         fact("Sub-model", run.sub_model or "unknown")
         fact("Sandbox", level_words(run.sandbox))
+        for label, value in record.once(way_facts):
+            fact(label, value)
 
 
-def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:
+def _onward(home: Home, record: Record, again: Callable[[str], None]) -> None:
+    run = record.view.summary
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         st.page_link(
             "pages/run.py",
@@ -181,3 +190,4 @@ def _onward(home: Home, run: RunSummary, again: Callable[[str], None]) -> None:
         )
         if stored.is_known(home, run.corpus_id):
             st.button("Ask again on this corpus", key="outcome-again", on_click=again, args=(run.corpus_id,))
+        resume_offer(home, record.view)

@@ -20,7 +20,9 @@ from ui.web import plain
 from ui.web.notices import Colour, note, problem, said
 from ui.web.places import diagnose_link
 from ui.web.replay_note import replay_note
+from ui.web.resume_form import resume_offer
 from ui.web.run_record import Record
+from ui.web.run_ways import mark_note, resumed_note, strategy_badge, way_facts
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 from ui.web.samples import example_note
 from ui.web.verdict_view import verdict
@@ -66,16 +68,18 @@ def header(record: Record) -> None:
                 st.badge("forced answer", color="orange")
             if run.demo:
                 st.badge("demo model", color="gray")
-            if run.replay_of is not None:
-                st.badge("replay", color="blue")
+            if run.replay_of is not None or run.resumed_from is not None:
+                st.badge("replay" if run.resumed_from is None else "resumed", color="blue")
+            strategy_badge(run.strategy)
             with st.container(width="stretch", key="run-question"):
                 _bounded(run.question or "(the question is not recorded)", "run-question-text", "question")
             with st.container(width="content", key="run-id"):
                 plain.code(run.run_id)
         _answer(view, remarked)
-        _facts(view)
+        _facts(record)
         _remarks(view, remarked)
         replay_note(record)
+        resumed_note(record)
 
 
 def onward(record: Record) -> None:
@@ -92,6 +96,7 @@ def onward(record: Record) -> None:
             st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run_id})
             page, query = diagnose_link(run_id)
             st.page_link(page, label=_DIAGNOSE, query_params=query, help=_DIAGNOSE_HELP)
+            resume_offer(record.home, record.view)
 
 
 def _chips(record: Record) -> None:
@@ -153,7 +158,8 @@ def _bounded(text: str, key: str, name: str = "answer") -> None:
             plain.payload(text, key=key, file_name=f"{name}.txt")
 
 
-def _facts(view: RunView) -> None:
+def _facts(record: Record) -> None:
+    view = record.view
     run = view.summary
     served = served_calls(view)
     with st.container(horizontal=True, gap="medium", key="run-facts"):
@@ -167,6 +173,8 @@ def _facts(view: RunView) -> None:
         fact("Time", duration(_elapsed(view)))
         fact("Started", run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown")
         fact("Sandbox", level_words(run.sandbox))
+        for label, value in record.once(way_facts):
+            fact(label, value)
 
 
 def _with(number: int, **of_them: int) -> str:
@@ -215,8 +223,7 @@ def _remarks(view: RunView, remarked: Remarks) -> None:
         said("Example", "gray", example)
     if remarked.note or remarked.confidence:
         said("Stated", "blue", _stated(remarked.confidence, remarked.note))
-    if remarked.mark:
-        said("Check", "orange", f"The answer is marked “{remarked.mark}”: the program insisted on it.")
+    mark_note(remarked)
     if remarked.error and run.answer is None:
         problem(remarked.error)
     missing = incomplete(run)

@@ -11,10 +11,12 @@ from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
 from traces.tree import OUTCOMES
 from ui.figures import counted, duration, money, spent, tokens
+from ui.web.notices import Colour
 from ui.web.run_header import fact
 from ui.web.span_tables import taken
 
 _CALLS: Final = ("root_call", "sub_call", "attempt")
+_SERVED: Final = {"record": "an answer this run already had", "cache": "an equal call of this run"}
 
 
 def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
@@ -34,6 +36,18 @@ def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
         fact("Began after", duration(max(0, span.start_ns - start) / 1e9))
         for label, value in _other_facts(span):
             fact(label, value)
+
+
+def remarks_of(span: SpanRow) -> list[tuple[str, Colour, str]]:
+    """What must be said of a span beside its figures: a word of ours, its colour, a sentence."""
+    found: list[tuple[str, Colour, str]] = []
+    if problem := span.attributes.get(sc.SCHEMA_PROBLEM):
+        found.append(("Schema", "orange", f"The reply did not fit its schema: {problem}"))
+    if span.attributes.get(sc.COMPACTED) is True:
+        turns = span.attributes.get(sc.COMPACTED_TURNS)
+        of = counted(turns, "turn") if type(turns) is int else "turns"
+        found.append(("Summary", "blue", f"The root was asked to sum up {of}; its reply took their place."))
+    return found
 
 
 def _facts_below(below: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -78,8 +92,12 @@ def _other_facts(span: SpanRow) -> list[tuple[str, str]]:
     line = span.attributes.get(sc.CALL_LINE)
     if type(line) is int:
         facts.append(("Asked in", f"line {line}" if span.cell is None else f"cell {span.cell}, line {line}"))
-    if span.attributes.get(sc.SERVED_FROM) == "record":
-        facts.append(("Served from", "an answer this run already had"))
+    if (source := _SERVED.get(str(span.attributes.get(sc.SERVED_FROM)))) is not None:
+        facts.append(("Served from", source))
+    if span.kind == "tool":
+        facts.append(("Tool", str(span.attributes.get(sc.TOOL_NAME) or "unknown")))
+        number = span.attributes.get(sc.TOOL_ROUND)
+        facts.append(("Round", f"{number + 1:,}" if type(number) is int else "unknown"))
     attempts = span.attributes.get(sc.ATTEMPTS)
     if type(attempts) is int and attempts != 1:
         facts.append(("Tries", counted(attempts, "attempt")))

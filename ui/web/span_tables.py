@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import streamlit as st
 
-from traces.reading import SpanRow
+from rlm_core import semconv as sc
+from traces.reading import RunView, SpanRow
 from traces.tree import outcome
 from ui.figures import duration, money
 from ui.tree import problem as what_went_wrong
@@ -55,6 +56,33 @@ def inside(span: SpanRow, spans: list[SpanRow]) -> None:
     plain.table(rows, key=f"{span.span_id}-inside")
 
 
+def tool_calls(view: RunView, span: SpanRow, tools: list[SpanRow]) -> None:
+    """What the model had called before it replied: round by round, with what it was told."""
+    names = {other.span_id: other.attributes for other in tools}
+    rows = [
+        {
+            "round": names[other.span_id].get(sc.TOOL_ROUND),
+            "tool": names[other.span_id].get(sc.TOOL_NAME),
+            "arguments": _payload(view, other, sc.TOOL_ARGUMENTS),
+            "result": _payload(view, other, sc.TOOL_RESULT),
+            "outcome": outcome(other),
+            "problem": what_went_wrong(other),
+            "time": taken(other),
+            "id": other.span_id,
+        }
+        for other in tools
+    ]
+    used = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    plain.table(rows, columns=used, key=f"{span.span_id}-tools")
+
+
+def _payload(view: RunView, span: SpanRow, prefix: str) -> str | None:
+    """A text of a span; its beginning where the record does not hold all of it."""
+    digest = span.attributes.get(f"{prefix}.sha256")
+    whole = view.payload(digest) if isinstance(digest, str) else None
+    return whole if whole is not None else span.attributes.get(f"{prefix}.preview")
+
+
 def variables(span: SpanRow, detail: Mapping[str, Any]) -> None:
     """Names that a cell left behind, and those that it read, set and lost."""
     value = detail.get("variables")
@@ -99,6 +127,7 @@ def attempts(span: SpanRow, value: list[dict[str, Any]]) -> None:
     rows = [
         {
             "attempt": item["attempt"],
+            "tool round": item["tool_round"],
             "outcome": item["status"],
             "error": item["error_type"],
             "HTTP": item["http_status"],

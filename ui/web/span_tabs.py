@@ -24,6 +24,8 @@ from ui.web.span_sources import sources
 Tab = tuple[str, Callable[[], None]]
 _TEXTS: Final = (
     ("Exception", "exception"),
+    ("Result", "result"),
+    ("Arguments", "arguments"),
     ("Answer", "answer"),
     ("Response", "response"),
     ("Code", "code"),
@@ -48,6 +50,8 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
     """Names and contents of a span's tabs, the most asked for first; nothing is drawn before it is called."""
     inside = [other for other in view.spans if other.parent_id == span.span_id]
     tabs = list(_texts(span, detail))
+    if tools := [other for other in inside if other.kind == "tool"]:
+        tabs.append(("Tool calls", partial(span_tables.tool_calls, view, span, tools)))
     if span.kind in ("iteration", "batch") and inside:
         name = "Calls" if span.kind == "batch" else "Inside"
         tabs.insert(0, (name, partial(span_tables.inside, span, inside)))
@@ -84,7 +88,7 @@ def _texts(span: SpanRow, detail: Mapping[str, Any]) -> Iterator[Tab]:
 
 def _text(span: SpanRow, key: str, text: str) -> None:
     if text:
-        language = "python" if key == "code" else None
+        language = {"code": "python", "arguments": "json"}.get(key)
         address = st.query_params  # what the run was searched for is looked for here too
         words = "" if address.get("regex") else address.get("q", "")
         name = f"{key}.txt"
@@ -144,7 +148,16 @@ def _structure(span: SpanRow, key: str, value: Any) -> None:
 
 def _settings(detail: Mapping[str, Any]) -> dict[str, object]:
     """Limits, seeds, versions: what it takes to run the same again."""
-    keys = (sc.LIMITS, sc.RETRIES, sc.LEDGER, sc.SEEDS, sc.VERSIONS, sc.SANDBOX_LAYERS, sc.PROMPTS_VERSION)
+    keys = (
+        sc.OPTIONS,
+        sc.LIMITS,
+        sc.RETRIES,
+        sc.LEDGER,
+        sc.SEEDS,
+        sc.VERSIONS,
+        sc.SANDBOX_LAYERS,
+        sc.PROMPTS_VERSION,
+    )
     found = {key.removeprefix("rlm."): detail["attributes"].get(key) for key in keys}
     return {name: _parsed(value) for name, value in found.items() if value is not None}
 

@@ -19,7 +19,7 @@ from ui.web.copy_button import copy_button
 from ui.web.notices import note, problem, said
 from ui.web.places import diagnose_link, href, run_link
 from ui.web.run_record import Record, Select
-from ui.web.span_facts import span_facts
+from ui.web.span_facts import remarks_of, span_facts
 from ui.web.span_paths import failed_calls, neighbours, next_of, parents, title, word_of
 from ui.web.span_tabs import tabs_of
 from ui.web.step_outline import CHILD, COLOURS, STEP, step_query
@@ -48,6 +48,8 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
         problem(wrong)
     if signs := _signs(span, record.suspects):
         said("Suspect", "orange", "; ".join(signs))
+    for word, colour, sentence in remarks_of(span):
+        said(word, colour, sentence)
     if span.orphan:
         note("Its parent is not in the record, so it stands at the top.")
     try:

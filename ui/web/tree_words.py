@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from rlm_core import semconv as sc
 from traces.reading import Group, Node
 from traces.tree import Totals, outcome
 from ui.figures import duration, money
@@ -121,6 +122,10 @@ def label(span: SpanRow | None, sub_model: str | None) -> str:
         "sub_call": f"llm_query{index} {other}",
         "attempt": "attempt",
     }
+    if span.kind == "tool":  # attributes of a stored run are decoded when they are looked at
+        return f"tool {span.attributes.get(sc.TOOL_NAME) or ''}"
+    if span.kind == "root_call" and span.attributes.get(sc.COMPACTED) is True:
+        return "root call, a summary"
     return labels.get(span.kind, span.name)
 
 
