@@ -41,8 +41,9 @@ def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
 def remarks_of(span: SpanRow) -> list[tuple[str, Colour, str]]:
     """What must be said of a span beside its figures: a word of ours, its colour, a sentence."""
     found: list[tuple[str, Colour, str]] = []
-    if problem := span.attributes.get(sc.SCHEMA_PROBLEM):
-        found.append(("Schema", "orange", f"The reply did not fit its schema: {problem}"))
+    problem = span.attributes.get(sc.SCHEMA_PROBLEM)
+    if problem and span.kind not in ("sub_call", "attempt"):  # theirs is their error, said already
+        found.append(("Schema", "orange", f"An answer did not fit the schema asked for: {problem}"))
     if span.attributes.get(sc.COMPACTED) is True:
         turns = span.attributes.get(sc.COMPACTED_TURNS)
         of = counted(turns, "turn") if type(turns) is int else "turns"
