@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rlm_core.corpus import Corpus
-from tests.support.command import ROOT, rlmscope
+from tests.support.command import ROOT, inside, rlmscope
 from tests.support.gated import surroundings
 from traces.home import Home
 
@@ -34,14 +34,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 def added(home: Home) -> Any:
     """What the command says about the good and the broken documents."""
     folders = (DOCUMENTS / "good", DOCUMENTS / "broken")
-    return rlmscope("corpus", "add", *folders, "--name", "documents", "--home", home.root)
+    return inside("corpus", "add", *folders, "--name", "documents", "--home", home.root)
 
 
 def calls(home: Home, run: str) -> list[Any]:
     """Every sub-call of a run, as `rlmscope span` shows it."""
-    shown = rlmscope("show", run, "--home", home.root)["spans"]
+    shown = inside("show", run, "--home", home.root)["spans"]
     found = [span["span_id"] for span in shown if span["kind"] == "sub_call"]
-    return [rlmscope("span", run, span, "--home", home.root) for span in found]
+    return [inside("span", run, span, "--home", home.root) for span in found]
 
 
 def passages(home: Home, corpus_id: str, ranges: list[list[int]]) -> list[tuple[str, str]]:
@@ -65,7 +65,7 @@ def test_broken_documents_are_named_and_the_others_read(added: Any, home: Home) 
 
 def test_a_question_is_answered_with_the_place_of_the_answer(added: Any, home: Home) -> None:
     asked = ("What is the notice period for renewal?", added["corpus_id"])
-    said = rlmscope("ask", *asked, *DEMO, "--home", home.root)
+    said = inside("ask", *asked, *DEMO, "--home", home.root)
     assert said["answer"] == "73 days"
     places = {}
     for call in calls(home, said["run_id"]):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rlm_core import semconv as sc
-from tests.support.command import ROOT, rlmscope
+from tests.support.command import ROOT, inside
 from traces.home import Home
 from traces.reading import load_run
 
@@ -40,7 +40,7 @@ def gold(folder: Path, question: str) -> Any:
 
 
 def ask(question: str, corpus: Path, home: Path, *options: str) -> Any:
-    return rlmscope("ask", question, corpus, *DEMO, "--home", home, *options)
+    return inside("ask", question, corpus, *DEMO, "--home", home, *options)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

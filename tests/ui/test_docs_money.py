@@ -20,7 +20,7 @@ from rlm_core.lm_handler import Usage
 from rlm_core.price_rows import Override
 from rlm_core.pricing import CLASSES, Decimal, PriceTable, decimal_text
 from rlm_core.telemetry import RunSpan
-from tests.support.command import ROOT, rlmscope
+from tests.support.command import ROOT, inside
 from traces.home import Home
 from traces.recording import Recording, open_recording
 
@@ -115,10 +115,10 @@ def test_the_commands_print_what_the_page_shows(home: Home, tmp_path: Path) -> N
 
 
 def test_the_keys_named_are_in_the_documents(home: Home) -> None:
-    what_if = rlmscope("cost", "last", "--as", "sub=xai/grok-4", "--home", home.root)
-    explained = rlmscope("cost", "last", "--explain", "0004", "--home", home.root)
-    (row,) = rlmscope("prices", SMALL, "--home", home.root)
-    plain = rlmscope("cost", "last", "--home", home.root)
+    what_if = inside("cost", "last", "--as", "sub=xai/grok-4", "--home", home.root)
+    explained = inside("cost", "last", "--explain", "0004", "--home", home.root)
+    (row,) = inside("prices", SMALL, "--home", home.root)
+    plain = inside("cost", "last", "--home", home.root)
     named = dict(re.findall(r"^- `([^`]+ --json)` adds (.+?)\.$", PAGE, re.M | re.S))
     for command, document in {
         "cost --json": {**plain, **plain["rows"][0]},
