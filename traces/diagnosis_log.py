@@ -7,102 +7,32 @@ the file `stop_file`. The command line and the app write and read the same files
 
 from __future__ import annotations
 
-import json
-import os
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
-from rlm_core.errors import InputError, RecordError, RLMScopeError
+from rlm_core.errors import InputError, RecordError
 from traces.diagnosis import Diagnosis
-from traces.diagnosis_state import State, Status, Task, folded
-from traces.home import Home, is_run_id, new_run_id
-from traces.locks import FileLock, is_held
+from traces.diagnosis_state import State, Task, folded
+from traces.home import Home
+from traces.job_log import JobLog, LogKind
+from traces.locks import is_held
 from traces.rows import money_json
-from traces.spool import APPEND
 from traces.trial import Budget, Mode, Replayability, Target, Trial
 
-VERSION: Final = 1
-_PREFIX: Final = "d"  # tells the ids of diagnoses from those of runs
+_LOGS: Final = LogKind("diagnosis", "diagnoses", "d")
+new_diagnosis_id, folder, log_file = _LOGS.new_id, _LOGS.folder, _LOGS.log_file
+stop_file, ask_to_stop = _LOGS.stop_file, _LOGS.ask_to_stop
 
 
-def new_diagnosis_id() -> str:
-    """`dYYYYmmddTHHMMSS-xxxxxxxx`: the letter d, the UTC time and 8 random hex digits."""
-    return _PREFIX + new_run_id()
-
-
-def folder(home: Home) -> Path:
-    """Where the logs are; it may not exist yet."""
-    return home.root / "diagnoses"
-
-
-def log_file(home: Home, diagnosis_id: str) -> Path:
-    """The log of a diagnosis. Raises InputError for an id that could leave the folder."""
-    if not is_run_id(diagnosis_id):
-        raise InputError(f"{diagnosis_id[:100]!r} is not the id of a diagnosis.")
-    return folder(home) / f"{diagnosis_id}.jsonl"
-
-
-def stop_file(home: Home, diagnosis_id: str) -> Path:
-    """The file whose existence asks a diagnosis to stop. Raises InputError for what is no id."""
-    return home.root / "control" / f"{log_file(home, diagnosis_id).stem}.cancel"
-
-
-def ask_to_stop(home: Home, diagnosis_id: str) -> None:
-    """Ask the process of a diagnosis, whoever started it, to stop. Raises InputError, OSError."""
-    path = stop_file(home, diagnosis_id)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-
-
-class DiagnosisLog:
-    """An open log, a context manager. Leaving it without `end` notes that it failed, or was cancelled."""
+class DiagnosisLog(JobLog):
+    """The open log of a diagnosis, or of another job of `Task`."""
 
     def __init__(self, home: Home, diagnosis_id: str, start: Mapping[str, Any]) -> None:
         """Make the file. Raises InputError for a bad id, RecordError when it exists or cannot be written."""
-        self._home = home
+        super().__init__(_LOGS, home, diagnosis_id, start)
         self.diagnosis_id = diagnosis_id
-        path = log_file(home, diagnosis_id)
-        self._lock = FileLock(path.with_suffix(".lock"))
         self._known: dict[tuple[str, str], int] = {}
-        self._began = time.monotonic()
-        self._ended = False
-        try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            self._lock.try_acquire(exclusive_file=True)
-            self._fd = os.open(path, APPEND | os.O_EXCL, 0o600)
-        except OSError as error:
-            self._lock.release()
-            raise RecordError(f"{path} cannot be made: {error.strerror or error}.") from error
-        self._write("start", {"v": VERSION, "time": datetime.now(UTC).isoformat(), **start})
-
-    def __enter__(self) -> DiagnosisLog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if not self._ended:
-                stopped = isinstance(error, KeyboardInterrupt) or self.cancelled()
-                why = str(error) if isinstance(error, RLMScopeError) else None
-                if not stopped and why is None:
-                    why = f"It broke off unexpectedly ({'no result' if kind is None else kind.__name__})."
-                self._end("cancelled" if stopped else "failed", why, None)
-        finally:
-            os.close(self._fd)
-            self._lock.release()
-            for path in (stop_file(self._home, self.diagnosis_id), self._lock_file):
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
-
-    def cancelled(self) -> bool:
-        """Whether somebody asked this diagnosis to stop: what `diagnose` and `Replayer` ask for."""
-        return stop_file(self._home, self.diagnosis_id).exists()
 
     def stage(self, words: str) -> None:
         """Say what is being done now. Raises RecordError when it cannot be written."""
@@ -129,24 +59,7 @@ class DiagnosisLog:
         A diagnosis that was stopped ends as cancelled, with what was found so far.
         """
         result = None if diagnosis is None else {**diagnosis.to_json(), "trials": None}
-        self._end("cancelled" if self.cancelled() else "done", None, result)
-
-    def _end(self, status: Status, reason: str | None, result: dict[str, Any] | None) -> None:
-        self._ended = True
-        facts = {"status": status, "reason": reason, "diagnosis": result}
-        self._write("end", {**facts, "seconds": round(time.monotonic() - self._began, 3)})
-
-    @property
-    def _lock_file(self) -> Path:
-        return log_file(self._home, self.diagnosis_id).with_suffix(".lock")
-
-    def _write(self, kind: str, facts: Mapping[str, Any]) -> None:
-        data = json.dumps({"kind": kind, **facts}, separators=(",", ":")).encode("ascii") + b"\n"
-        try:
-            if os.write(self._fd, data) != len(data):
-                raise OSError("the disk is full")
-        except OSError as error:
-            raise RecordError(f"The diagnosis cannot be kept: {error.strerror or error}.") from error
+        self._end("cancelled" if self.cancelled() else "done", diagnosis=result)
 
 
 def open_diagnosis(

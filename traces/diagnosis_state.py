@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
+from traces.job_log import Status, records
 from traces.trial import Budget, Mode, Target
 
-Status = Literal["running", "done", "cancelled", "failed", "lost"]
 Task = Literal["diagnose", "replay", "prove"]
 
 
@@ -47,7 +46,7 @@ class State:
 def folded(diagnosis_id: str, raw: Iterable[bytes], alive: bool) -> State | None:
     """What the lines of a log say together; those that cannot be read are passed over. `alive`: the process
     that writes it lives. None when they do not begin as a log does."""
-    lines = _sorted(_record(line) for line in raw)
+    lines = _sorted(records(raw))
     start, end = lines.start, lines.end or {}
     if start is None or not isinstance(start.get("run_id"), str):
         return None
@@ -89,19 +88,11 @@ class _Lines:
     trials: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _record(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def _sorted(records: Iterable[dict[str, Any] | None]) -> _Lines:
+def _sorted(found: Iterable[dict[str, Any]]) -> _Lines:
     lines = _Lines()
-    for record in records:
-        kind = None if record is None else record.pop("kind", None)
-        if record is None or (lines.start is None and kind != "start"):
+    for record in found:
+        kind = record.pop("kind")
+        if lines.start is None and kind != "start":
             continue
         if kind == "start":
             lines.start = record
