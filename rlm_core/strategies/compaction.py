@@ -6,12 +6,11 @@ The baseline "compaction" of the paper (arXiv:2512.24601), with parts as large a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, Final
 
 from rlm_core.endings import Outcome
 from rlm_core.errors import ConfigError
-from rlm_core.lm_handler import Completion, Message
+from rlm_core.lm_handler import Message
 from rlm_core.prompts import cut_middle
 from rlm_core.root_window import RootWindow
 from rlm_core.strategies import texts, words
@@ -23,19 +22,19 @@ _SUMMARY: Final = 8  # the summary has at most one such part of the window
 _MOST_SUMMARY: Final = 4_000  # tokens
 _LEAST_PART: Final = 200  # tokens; with less room for a part a window is of no use
 _SAFETY: Final = 4  # one such part of the window stays free: tokens are an estimate
+_BYTES_PER_TOKEN: Final = 3  # of UTF-8; with what stays free, text of 2 1/4 bytes a token still fits
 
 
 class Compaction(Reading):
     """Reads part after part into a summary, then answers from that."""
 
     _summary: str = ""
-    _ratio: float = 1.0
 
     async def _read(self, span: RunSpan, root: RootWindow) -> Outcome:
         """Every part in a root call, then one for the answer; `max_iterations` counts them all."""
-        summary_chars = self._room()[1]
+        part_bytes, summary_chars = self._room()
         system = Message("system", words.SUMMARISE.format(chars=summary_chars))
-        parts = texts.parts(self.corpus, lambda: self._room()[0])
+        parts = texts.parts(self.corpus, part_bytes)
         left, unheard = self.corpus.chars, 0
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             if self._iterations >= self.state.limits.max_iterations - 1:
@@ -46,9 +45,7 @@ class Compaction(Reading):
             text = await asyncio.to_thread(texts.render, self.corpus, part)
             messages = words.summarising(system, self.question, self._summary, left, text)
             label = f"part {self._iterations + 1}, {left:,} characters left"
-            completion = await self._ask(span, root, messages, label, part)
-            self._learn(completion, messages)
-            said = (completion.text or "").strip()
+            said = ((await self._ask(span, root, messages, label, part)).text or "").strip()
             self._summary = cut_middle(said, summary_chars) if said else self._summary
             unheard += not said
         messages = words.answering(self.question, self._summary)
@@ -70,20 +67,13 @@ class Compaction(Reading):
         outcome.note = why
         return outcome
 
-    def _learn(self, completion: Completion, messages: Sequence[Message]) -> None:
-        """How many tokens the provider counts where we count one: the parts to come are made for that."""
-        usage, sent = completion.usage, sum(len(message.content.encode()) for message in messages)
-        if usage.input is not None and not usage.estimated:
-            self._ratio = max(self._ratio, usage.input * texts.BYTES_PER_TOKEN / max(sent, 1))
-
     def _room(self) -> tuple[int, int]:
-        """Bytes of the next part, and characters of the summary. Raises `ConfigError` for a window too small
-        for any part.
+        """Bytes of a part, and characters of the summary. Raises `ConfigError` for a window too small for any
+        part. Nothing that a provider counts plays a part: a replay has to make the same parts.
         """
         window = self._window or UNKNOWN_WINDOW
-        tokens = int(window / self._ratio)
-        summary = min(tokens // _SUMMARY, _MOST_SUMMARY)
-        part = tokens - tokens // _SAFETY - summary - self._overhead
+        summary = min(window // _SUMMARY, _MOST_SUMMARY)
+        part = window - window // _SAFETY - summary - self._overhead
         if part < _LEAST_PART:
             raise ConfigError(f"a window of {window:,} tokens leaves no room for parts of the corpus")
-        return part * texts.BYTES_PER_TOKEN, summary * texts.BYTES_PER_TOKEN
+        return part * _BYTES_PER_TOKEN, summary * _BYTES_PER_TOKEN

@@ -20,6 +20,7 @@ from rlm_core.orchestrator import Orchestrator
 from rlm_core.prompt_families import known_window
 from rlm_core.root_calls import RootCalls
 from rlm_core.root_window import RootWindow
+from rlm_core.source_ranges import Prompt
 from rlm_core.strategies import texts, words
 from rlm_core.strategies.texts import Piece
 from rlm_core.telemetry import Attribute, RunSpan
@@ -33,6 +34,7 @@ class Reading(Orchestrator):
     async def _within_time(self, span: RunSpan, stack: contextlib.AsyncExitStack) -> Outcome:
         """Read under the run's wall-clock limit."""
         span.set({sc.PROMPTS_VERSION: f"{self.state.options.strategy}/{words.VERSION}"})
+        self.state.sources.search_shown(Prompt(self.corpus), span)  # each iteration says what it shows
         if not self.corpus.chars:
             return Outcome("error", error="no document of the corpus has any text to be read")
         root = RootWindow(RootCalls(self.state, self.path, self.depth), self._history)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rlm_core.corpus import Corpus
@@ -11,6 +11,7 @@ from rlm_core.source_ranges import Prompt
 from rlm_core.texts import build_context
 
 BYTES_PER_TOKEN: Final = 4
+_MOST_OF_A_CHAR: Final = 4  # bytes
 _TAIL: Final = 10  # a cut is made at a line's or a word's end in the last tenth, where there is one
 
 
@@ -52,20 +53,20 @@ def shown(corpus: Corpus, pieces: Sequence[Piece]) -> str:
     return Prompt.of(corpus, [[list(piece) for piece in pieces]]).at_once()
 
 
-def parts(corpus: Corpus, most: Callable[[], int]) -> Iterator[list[Piece]]:
-    """All documents in order, in parts of at most `most()` bytes with their headings, asked for each part.
+def parts(corpus: Corpus, most: int) -> Iterator[list[Piece]]:
+    """All documents in order, in parts of at most `most` bytes with their headings.
 
     A document that fits into a part of its own is not cut; a longer one is cut at the ends of lines or words
     where there are any. Reads files; raises as `render`.
     """
     part: list[Piece] = []
-    room = size = most()
+    room = most
     for document in whole(corpus):
         while document.start < document.end:
-            piece, taken = _cut(corpus, document, size)
+            piece, taken = _cut(corpus, document, most)
             if part and taken > room:
                 yield part
-                part, room = [], (size := most())
+                part, room = [], most
                 continue
             part.append(piece)
             room -= taken
@@ -80,10 +81,10 @@ def _cut(corpus: Corpus, rest: Piece, most: int) -> tuple[Piece, int]:
     label = len(heading(corpus, Piece(facts.number, facts.chars, facts.chars)).encode()) + 2
     if rest.start == 0 and facts.bytes + label <= most:
         return rest, facts.bytes + label
-    bytes_of_a_char = 1 if facts.bytes == facts.chars else 4
-    end = min(rest.start + max(1, (most - label) // bytes_of_a_char), rest.end)
-    text = corpus.text(rest.document, rest.start, end)
-    if end < rest.end:
+    room = max(_MOST_OF_A_CHAR, most - label)
+    text = corpus.text(rest.document, rest.start, min(rest.start + room, rest.end))
+    text = text.encode()[:room].decode("utf-8", "ignore")
+    if rest.start + len(text) < rest.end:
         text = text[: _end_of(text)]
     return rest._replace(end=rest.start + len(text)), len(text.encode()) + label
 
