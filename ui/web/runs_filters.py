@@ -1,8 +1,8 @@
 """The filters of the Runs page. The address holds them: a widget shows what stands there and writes there.
 
-Query parameters: `q` (words), `status`, `verdict`, `tag`, `model`, `corpus`, `kind`, `same` (a run id: runs
-that ask the same), `replays` (1: also runs that play another one again), `group` (1: by question), `sort` (a
-column, `-` in front: descending), `chosen` (ids), `page`.
+Query parameters: `q` (words), `status`, `verdict`, `tag`, `model`, `corpus`, `kind`, `strategy`, `same` (a run
+id: runs that ask the same), `replays` (1: also runs that play another one again), `group` (1: by question),
+`sort` (a column, `-` in front: descending), `chosen` (ids), `page`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import streamlit as st
 
 from traces.opinions import VERDICTS, Opinions
 from traces.reading import RunSummary
+from traces.strategies import RLM
 from ui.visible import line
 from ui.web.notices import note
 from ui.web.run_words import COLOURS
@@ -30,6 +31,7 @@ _NAMES: Final = (
     "model",
     "corpus",
     "kind",
+    "strategy",
     "same",
     "replays",
     "group",
@@ -74,6 +76,8 @@ def arrive() -> None:
 
 def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str]) -> Wanted:
     """Draw the filters and say what they ask for. `corpora` are names of corpora by id."""
+    strategies = sorted({run.strategy or RLM for run in runs})
+    several = len(strategies) > 1 or asked_for("strategy")  # else the field would only take room
     models = {model for run in runs for model in (run.root_model, run.sub_model) if model}
     used = list(dict.fromkeys(run.corpus_id for run in runs if run.corpus_id))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -87,6 +91,7 @@ def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str
             model=_choice("Model", "model", sorted(models), 150),
             corpus=_choice("Corpus", "corpus", used, 140, corpora),
             kind=_choice("Kind", "kind", list(KINDS), 140, KINDS),
+            strategy=_choice("Strategy", "strategy", strategies, 130) if several else "",
             same=_same(runs),
         )
     return found

@@ -10,6 +10,7 @@ from typing import Any, Final
 from traces.opinions import VERDICTS, Opinions
 from traces.questions import Question, asked
 from traces.reading import RunSummary
+from traces.strategies import RLM
 from ui.figures import counted, duration, money
 from ui.web import verdict_view
 from ui.web.listing import moment
@@ -23,6 +24,7 @@ KINDS: Final = {
     "example": "examples that came with the program",
     "demo": "answered by the demo model",
     "model": "answered by a language model",
+    "resumed": "continued from a dead run",
 }
 _TEXT_SHOWN: Final = 300  # characters of a question or answer in a cell
 _ANSWERS_SHOWN: Final = 3  # different answers named in the line of a question
@@ -64,6 +66,7 @@ class Wanted:
     model: str = ""
     corpus: str = ""
     kind: str = ""
+    strategy: str = ""
     same: str = ""
 
 
@@ -84,6 +87,7 @@ def matching(runs: Sequence[RunSummary], wanted: Wanted, said: Opinions) -> list
         and wanted.model in ("", run.root_model, run.sub_model)
         and wanted.corpus in ("", run.corpus_id)
         and (not wanted.kind or wanted.kind in _kinds(run))
+        and wanted.strategy in ("", run.strategy or RLM)
         and (not wanted.same or asked(run) == question)
         and (not words or _has(_searched(run, said), words))
     ]
@@ -101,8 +105,9 @@ def _has(text: str, words: Iterable[str]) -> bool:
 
 
 def _kinds(run: RunSummary) -> tuple[str, ...]:
-    kind = "demo" if run.demo else "model"
-    return (kind, "example") if example_note(run.run_id) is not None else (kind,)
+    example = example_note(run.run_id) is not None
+    found = {"resumed": run.resumed_from is not None, "example": example}
+    return ("demo" if run.demo else "model", *(kind for kind, fits in found.items() if fits))
 
 
 def _verdict(run: RunSummary, said: Opinions) -> str | None:
@@ -143,11 +148,22 @@ def item(run: RunSummary, zone: str | None, said: Opinions) -> Item:
     cells: dict[str, Cell] = row(run, zone)
     word = _verdict(run, said)
     cells["Verdict"] = None if word is None else (word, verdict_view.COLOURS[word])
-    note = example_note(run.run_id) or _replay(run)
-    own = [] if note is None else ["replay" if run.replay_of is not None else _example(note)]
-    cells["Tags"] = ", ".join([*own, *said.tags(run.run_id)])
+    note = example_note(run.run_id) or _replay(run) or _resumed(run)
+    cells["Tags"] = ", ".join([*_own_tags(run), *said.tags(run.run_id)])
     listed = [cells[column.name] for column in COLUMNS]
     return Item(run.run_id, listed, href=href(run_link(run.run_id)), note=note or "")
+
+
+def _own_tags(run: RunSummary) -> list[str]:
+    """What stands before the tags that people gave."""
+    example = example_note(run.run_id)
+    tags = [] if run.strategy in (None, RLM) else [str(run.strategy)]
+    tags += ["replay"] if run.replay_of is not None else [] if example is None else [_example(example)]
+    return tags + (["resumed"] if run.resumed_from is not None else [])
+
+
+def _resumed(run: RunSummary) -> str | None:
+    return None if run.resumed_from is None else f"Continues the run {run.resumed_from}."
 
 
 def _replay(run: RunSummary) -> str | None:

@@ -13,7 +13,7 @@ from traces.opinions import Opinions, opinions
 from traces.questions import Question, questions
 from traces.reading import RunSummary, list_runs
 from ui.figures import counted
-from ui.web import listing, plain, runs_delete, runs_filters, runs_table, stored
+from ui.web import listing, plain, runs_delete, runs_filters, runs_table, stored, training_data
 from ui.web.notices import note, problem
 from ui.web.rows_view import rows_view
 
@@ -21,6 +21,7 @@ _PERIOD = 2.0  # seconds between two looks while a run is at work
 _ARMED = "runs-armed"  # in the session: whether the list looks again by itself
 _OPEN = "runs-open"  # the run to go to
 _COMPARE = "runs-compare"  # the two runs to compare
+_SEVERAL = "runs-several"  # the runs to be put side by side
 
 
 def page() -> None:
@@ -46,6 +47,7 @@ def _list(home: Home) -> None:
         st.session_state[_ARMED] = at_work
         st.rerun()
     runs_delete.confirm(home, runs)
+    training_data.box(home)
     if not runs:
         if replays:
             runs_filters.replays_switch(replays)
@@ -71,6 +73,8 @@ def _leave() -> None:
     """Go where a click in the table leads."""
     if run_id := st.session_state.pop(_OPEN, None):
         st.switch_page("pages/run.py", query_params={"run": run_id})
+    if several := st.session_state.pop(_SEVERAL, None):
+        st.switch_page("pages/strategies.py", query_params={"runs": ",".join(several)})
     if pair := st.session_state.pop(_COMPARE, None):
         st.switch_page("pages/compare.py", query_params=dict(zip("ab", pair, strict=True)))
 
@@ -127,6 +131,14 @@ def _with_chosen(runs: Sequence[RunSummary], found: Sequence[RunSummary]) -> Non
         help="Two runs side by side: choose two.",
     )  # fmt: skip
     st.button(
+        "Side by side", key="runs-several-button", disabled=len(chosen) < 2, on_click=_put_beside,
+        args=(chosen,), help="What each took and said, by strategy.",
+    )  # fmt: skip
+    st.button(
+        "Training data…", key="runs-training-button", disabled=not chosen, on_click=training_data.ask,
+        args=(chosen,),
+    )  # fmt: skip
+    st.button(
         "Delete…", key="runs-delete-button", disabled=not chosen, on_click=runs_delete.ask, args=(chosen,)
     )
     if chosen:
@@ -135,6 +147,10 @@ def _with_chosen(runs: Sequence[RunSummary], found: Sequence[RunSummary]) -> Non
 
 def _compare(pair: tuple[str, ...]) -> None:
     st.session_state[_COMPARE] = pair
+
+
+def _put_beside(run_ids: tuple[str, ...]) -> None:
+    st.session_state[_SEVERAL] = run_ids
 
 
 def _open(run_id: str) -> None:
