@@ -9,6 +9,7 @@ this kind of machine makes the whole run fail.
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib.util
 import ipaddress
 import os
@@ -128,13 +129,20 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything is imported: drop the caller's settings; send what a child process asks for nowhere."""
+    gc.disable()  # reading thousands of tests makes much that is kept, and looking for garbage takes a third
     _files_into_memory()
     for name in _settings_of_the_caller():
         del os.environ[name]
     # The guard lives in this process only. A child that honours proxies meets a closed port instead.
     os.environ.update(dict.fromkeys(_PROXIES, "http://127.0.0.1:9"), NO_PROXY=_NO_PROXY, no_proxy=_NO_PROXY)
-    settings.register_profile("rlmscope", derandomize=True, deadline=None, max_examples=500 if FULL else 100)
+    settings.register_profile("rlmscope", derandomize=True, deadline=None, max_examples=500 if FULL else 50)
     settings.load_profile("rlmscope")
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for among what the tests make, not among the tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +33,15 @@ THREADS = (
 AGAIN = "20260101T000000-0000bbbb"
 CALLS = (0, 10, 49, 50, 100)
 DOLLARS = ("0.000001", "1", "2", "3", "5", "100")
+
+
+def crossed(limits: Sequence[Any]) -> list[Any]:
+    """Every limit at both concurrencies; in the default suite at one of them, by turns."""
+    return [
+        pytest.param(limit, wide, marks=() if (wide == 32) == bool(place % 2) else pytest.mark.full)
+        for place, limit in enumerate(limits)
+        for wide in (4, 32)
+    ]
 
 
 class Counting:
@@ -73,8 +84,7 @@ def played(home: Home, view: RunView, budget: Budget, model: Counting) -> Trial:
     return trial
 
 
-@pytest.mark.parametrize("concurrency", [4, 32])
-@pytest.mark.parametrize("allowed", CALLS)
+@pytest.mark.parametrize(("allowed", "concurrency"), crossed(CALLS))
 def test_a_limit_of_calls_in_a_batch_is_used_up_and_no_more(
     home: Home, allowed: int, concurrency: int
 ) -> None:
@@ -98,8 +108,7 @@ def test_calls_from_threads_that_were_sent_end_before_the_replay_stops(
     assert trial.live_calls <= allowed and trial.outcome == ("unchanged" if allowed == 20 else "undecided")
 
 
-@pytest.mark.parametrize("concurrency", [4, 32])
-@pytest.mark.parametrize("dollars", DOLLARS)
+@pytest.mark.parametrize(("dollars", "concurrency"), crossed(DOLLARS))
 def test_calls_that_a_limit_of_dollars_refused_are_no_calls(
     home: Home, dollars: str, concurrency: int
 ) -> None:
