@@ -11,24 +11,26 @@ import os
 import platform
 import random
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, Self
 
 import rlm_core
 from rlm_core import semconv as sc
 from rlm_core import strategies
 from rlm_core.answer import Answer
+from rlm_core.background_loop import BackgroundLoop, Work
 from rlm_core.corpus import Corpus
 from rlm_core.endings import Outcome
 from rlm_core.errors import ConfigError, InputError
+from rlm_core.event_stream import CAPACITY, EventStream
+from rlm_core.events import Event, Teller
 from rlm_core.limits import Before, Ledger, Limits, unpriced
 from rlm_core.lm_handler import Completion, LMHandler, Request
 from rlm_core.options import Options
@@ -42,8 +44,7 @@ from rlm_core.sandbox import checked_level, default_minimum, require
 from rlm_core.telemetry import Attribute, Recorder, as_json
 
 _LOOK_SECONDS: Final = 0.25  # between two looks whether a run is to be cancelled
-T = TypeVar("T")
-_LOOK_UP_SECONDS: Final = 0.25
+Told = Callable[[Event], None]
 CorpusLike = Corpus | str | Sequence[str] | Mapping[str, str]
 # those of a worker too: it runs in the same interpreter
 _LIBRARIES: Final = (
@@ -96,7 +97,7 @@ class RLM:
         self._recorder_factory = recorder_factory or Recorder
         self._corpora = corpora
         self._retries = retries or RetryPolicy()
-        self._loop = _BackgroundLoop()
+        self._loop = BackgroundLoop()
         self._running: set[asyncio.Task[Answer]] = set()
 
     def ask(
@@ -107,17 +108,15 @@ class RLM:
         run_id: str | None = None,
         recorder: Recorder | None = None,
         on_event: Watcher | None = None,
+        events: Told | None = None,
     ) -> Answer:
-        """Answer one question over one corpus. Blocks; `on_event` is called from the engine's thread.
+        """Answer one question over one corpus. Blocks. `on_event` gets a picture of where the run stands,
+        `events` each of its events (`rlm_core.events`); both are called from the engine's thread.
 
         Raises `InputError` for an unusable question or corpus. A run that fails is an `Answer` that says so.
+        Ctrl-C while it waits cancels the run.
         """
-        run = self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event))
-        try:
-            return _result(run)
-        except BaseException:  # Ctrl-C while waiting: the run must not go on unseen
-            run.cancel()
-            raise
+        return self._submit(question, corpus, run_id, recorder, on_event, events).result()
 
     async def aask(
         self,
@@ -127,11 +126,45 @@ class RLM:
         run_id: str | None = None,
         recorder: Recorder | None = None,
         on_event: Watcher | None = None,
+        events: Told | None = None,
     ) -> Answer:
-        """`ask` for callers inside an event loop; cancelling the awaiting task cancels the run."""
-        return await asyncio.wrap_future(
-            self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event))
+        """`ask` for callers inside an event loop. Cancelling the awaiting task cancels the run, and waits a
+        few seconds at most until it has ended in order.
+        """
+        return await self._submit(question, corpus, run_id, recorder, on_event, events).awaited()
+
+    def astream(
+        self,
+        question: str,
+        corpus: CorpusLike,
+        *,
+        run_id: str | None = None,
+        recorder: Recorder | None = None,
+        capacity: int = CAPACITY,
+    ) -> EventStream:
+        """Begin a run and follow it: `async for event in rlm.astream(...)`, the last event is `Answered`.
+
+        `capacity` is how many events may wait to be taken. What `ask` raises is raised by the iteration.
+        """
+        named = run_id or _new_run_id()
+        return EventStream(
+            named, lambda told: self._submit(question, corpus, named, recorder, None, told), capacity
         )
+
+    def _submit(
+        self,
+        question: str,
+        corpus: CorpusLike,
+        run_id: str | None,
+        recorder: Recorder | None,
+        watcher: Watcher | None,
+        told: Told | None,
+        again: _Again | None = None,
+    ) -> Work[Answer]:
+        """Begin a run on the engine's loop."""
+        named = run_id or _new_run_id()
+        teller = None if told is None else Teller(named, told)
+        return self._loop.submit(self._ask(question, corpus, named, recorder, watcher, teller, again))
 
     def play(
         self,
@@ -156,25 +189,21 @@ class RLM:
         spent already and counts against the limits. Raises as `ask`.
         """
         again = _Again(playback, seed, limits, dict(aliases or {}), dict(facts or {}), before or Before())
-        run = self._loop.submit(self._ask(question, corpus, run_id, recorder, on_event, again))
-        try:
-            while cancelled is not None and not run.done():
-                with suppress(TimeoutError):
-                    return run.result(_LOOK_SECONDS)
-                if cancelled():
-                    self.cancel()
-                    break
-            return _result(run)
-        except BaseException:
-            run.cancel()
-            raise
+        run = self._submit(question, corpus, run_id, recorder, on_event, None, again)
+        while cancelled is not None and not run.future.done():
+            with suppress(TimeoutError):
+                return run.result(_LOOK_SECONDS)
+            if cancelled():
+                self.cancel()
+                break
+        return run.result()
 
     def complete(self, request: Request) -> Completion:
         """One try of one model call outside of any run, such as a judge's; it is recorded nowhere. Blocks.
 
         Raises `ModelError`.
         """
-        return _result(self._loop.submit(self._complete(request)))
+        return self._loop.submit(self._complete(request)).result()
 
     async def _complete(self, request: Request) -> Completion:
         await self._prepare()
@@ -198,14 +227,24 @@ class RLM:
         self._loop.call(lambda: [task.cancel() for task in self._running])
 
     def close(self) -> None:
-        """Release connections and stop the background loop."""
+        """Cancel what runs, release connections and stop the background loop."""
         self._loop.close(self._handler.aclose)
 
-    def __enter__(self) -> RLM:
+    async def aclose(self) -> None:
+        """`close` for callers inside an event loop, which goes on meanwhile."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     def _check(self) -> None:
         limits = self.limits
@@ -224,10 +263,11 @@ class RLM:
         self,
         question: str,
         corpus: CorpusLike,
-        run_id: str | None,
+        run_id: str,
         recorder: Recorder | None,
         watcher: Watcher | None,
-        again: _Again | None = None,
+        teller: Teller | None,
+        again: _Again | None,
     ) -> Answer:
         if not question.strip():
             raise InputError("the question is empty")
@@ -240,21 +280,38 @@ class RLM:
             with tempfile.TemporaryDirectory(prefix="rlmscope-run-") as scratch:
                 if not isinstance(corpus, Corpus):
                     corpus = Corpus.from_texts(corpus, self._corpora or Path(scratch) / "corpora")
-                state = self._state(
-                    run_id or _new_run_id(), recorder or self._recorder_factory(), Path(scratch)
-                )
+                heard = recorder or self._recorder_factory()
+                if teller is not None:
+                    heard = heard.heard_by(teller)
+                state = self._state(run_id, heard, Path(scratch))
                 state.watcher = watcher
-                state.sources.question = question
-                facts = self._run_facts(self.seed if again is None else again.seed)
-                if again is not None:
-                    again.set_up(state)
-                    facts |= again.facts
-                outcome = await strategies.answer(state, corpus, question, facts)
-                if again is None and (unseen := state.images.unseen(corpus)) is not None:
-                    state.notices.append(unseen)
-                return _answer(state, outcome, time.monotonic() - began)
+                return await self._answered(state, corpus, question, began, teller, again)
+        except asyncio.CancelledError:  # before there was anything to record
+            return Answer(run_id, None, None, "cancelled", cost_usd=Decimal(0), cost_status="free")
         finally:
             self._running.discard(task)
+
+    async def _answered(
+        self,
+        state: RunState,
+        corpus: Corpus,
+        question: str,
+        began: float,
+        teller: Teller | None,
+        again: _Again | None,
+    ) -> Answer:
+        """Run to an answer by the strategy of the options."""
+        state.sources.question = question
+        facts = self._run_facts(self.seed if again is None else again.seed)
+        if again is not None:
+            again.set_up(state)
+            facts |= again.facts
+        outcome = await strategies.answer(state, corpus, question, facts)
+        if again is None and (unseen := state.images.unseen(corpus)) is not None:
+            state.notices.append(unseen)
+        if teller is not None and teller.problem is not None:
+            state.notices.append(teller.problem)
+        return _answer(state, outcome, time.monotonic() - began)
 
     def _state(self, run_id: str, recorder: Recorder, scratch: Path) -> RunState:
         return RunState(
@@ -312,74 +369,6 @@ class _Again:
         state.playback, state.aliases = self.playback, self.aliases
         state.seed, state.limits, state.ledger = self.seed, self.limits, Ledger(self.limits)
         state.ledger.take_over(self.before)
-
-
-def _result(run: Future[T]) -> T:
-    """The result of a run. Python runs signal handlers in the main thread, and a signal that comes as it
-    begins to wait for good can stay unseen: so it looks up now and then.
-    """
-    while not run.done():
-        wait([run], timeout=_LOOK_UP_SECONDS)
-    return run.result()
-
-
-class _BackgroundLoop:
-    """One event loop in one long-lived daemon thread, started when first needed.
-
-    Workers are started from this thread: on Linux they die with it.
-    """
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine on the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._started())
-
-    def call(self, function: Callable[[], object]) -> None:
-        """Call a function on the loop, if it runs."""
-        if self._loop is not None and self._loop.is_running():
-            self._loop.call_soon_threadsafe(function)
-
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Cancel what runs, await `last`, stop."""
-        with self._lock:
-            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is None or thread is None:
-            return
-        asyncio.run_coroutine_threadsafe(_cancel_others(last), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=_run_loop, args=(self._loop,), name="rlm-engine", daemon=True
-                )
-                self._thread.start()
-            return self._loop
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
-
-
-async def _cancel_others(last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    await last()
 
 
 def _new_run_id() -> str:

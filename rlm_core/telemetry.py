@@ -11,7 +11,9 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from copy import copy
+from itertools import count
+from typing import Any, Protocol, Self
 
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
@@ -33,6 +35,20 @@ class Sink(Protocol):
 
     def event(self, span_id: str, name: str, time_ns: int, attributes: Mapping[str, Attribute]) -> None:
         """Record something that happened inside a span."""
+        ...
+
+
+class Listener(Protocol):
+    """Who is told of spans as they start and end, on the engine's thread; never raises. `texts` are payloads
+    by their prefix, whole.
+    """
+
+    def started(self, span: RunSpan, facts: Mapping[str, Attribute], texts: Mapping[str, str]) -> None:
+        """A span is open, with the attributes it was created with."""
+        ...
+
+    def ended(self, span: RunSpan, facts: Mapping[str, Attribute], texts: Mapping[str, str]) -> None:
+        """A span is closed; `facts` and `texts` are what was set since its start, its status included."""
         ...
 
 
@@ -64,14 +80,20 @@ class monotonic_clock:
 class RunSpan:
     """One open span. `end` is idempotent; attributes set after it are ignored."""
 
-    __slots__ = ("_ended", "_otel", "_recorder", "kind", "span_id")
+    __slots__ = ("_ended", "_facts", "_otel", "_recorder", "_texts", "kind", "parent_id", "span_id")
 
-    def __init__(self, recorder: Recorder, otel: trace.Span, kind: sc.Kind) -> None:
+    def __init__(
+        self, recorder: Recorder, otel: trace.Span, kind: sc.Kind, parent_id: str | None = None
+    ) -> None:
         self._recorder = recorder
         self._otel = otel
         self._ended = False
+        self._facts: dict[str, Attribute] = {}  # set since its start, for a listener
+        self._texts: dict[str, str] = {}
         self.kind = kind
-        self.span_id = format(otel.get_span_context().span_id, "016x")
+        self.parent_id = parent_id
+        # a tracer that records nothing gives every span the same id
+        self.span_id = format(otel.get_span_context().span_id or recorder.next_number(), "016x")
 
     @property
     def ended(self) -> bool:
@@ -85,11 +107,16 @@ class RunSpan:
 
     def set(self, attributes: Mapping[str, Attribute | None]) -> None:
         """Set attributes; None values are left out (unknown is absent, never a made-up value)."""
-        self._otel.set_attributes({key: value for key, value in attributes.items() if value is not None})
+        known = {key: value for key, value in attributes.items() if value is not None}
+        self._otel.set_attributes(known)
+        if self._recorder.listener is not None and not self._ended:
+            self._facts.update(known)
 
     def text(self, prefix: str, text: str) -> str:
         """Store a payload and put `<prefix>.sha256/.chars/.preview` on the span; returns the hash."""
         digest = self._recorder.payload(text)
+        if self._recorder.listener is not None and not self._ended:
+            self._texts[prefix] = text
         self.set(
             {prefix + ".sha256": digest, prefix + ".chars": len(text), prefix + ".preview": preview(text)}
         )
@@ -103,11 +130,14 @@ class RunSpan:
         """Close the span with a status."""
         if self._ended:
             return
-        self._ended = True
         self.set({**(attributes or {}), sc.STATUS: status})
+        self._ended = True
         if status != "ok":
             self._otel.set_status(trace.StatusCode.ERROR, status)
         self._otel.end(end_time=self._recorder.clock())
+        if self._recorder.listener is not None:
+            self._recorder.listener.ended(self, self._facts, self._texts)
+            self._facts, self._texts = {}, {}
 
     def fail(self, error_type: str, message: str, status: sc.Status = "error") -> None:
         """Close the span as failed."""
@@ -127,7 +157,20 @@ class Recorder:
         self._records = tracer is not None
         self._sink = sink
         self._seen: set[str] = set()
+        self._fresh: dict[str, str] = {}  # texts stored since the last start, by hash, for a listener
+        self._numbers = count(1)
+        self.listener: Listener | None = None
         self.clock = clock or monotonic_clock()
+
+    def heard_by(self, listener: Listener) -> Self:
+        """This recorder with a listener: the record is the same one."""
+        heard = copy(self)
+        heard.listener, heard._fresh = listener, {}
+        return heard
+
+    def next_number(self) -> int:
+        """1, 2, ... for spans that nobody else numbers."""
+        return next(self._numbers)
 
     @property
     def records(self) -> bool:
@@ -153,11 +196,24 @@ class Recorder:
         )
         if self._records and not otel.is_recording():
             raise RecordError("the tracer does not record spans; the run would leave no trace")
-        return RunSpan(self, otel, kind)
+        span = RunSpan(self, otel, kind, None if parent is None else parent.span_id)
+        if self.listener is not None:
+            self.listener.started(span, facts, self._told(facts))
+        return span
+
+    def _told(self, facts: Mapping[str, Attribute]) -> dict[str, str]:
+        """The texts that the attributes of a new span name by hash: they were stored for it just now."""
+        suffix = ".sha256"
+        named = {key.removesuffix(suffix): str(facts[key]) for key in facts if key.endswith(suffix)}
+        texts = {prefix: self._fresh[digest] for prefix, digest in named.items() if digest in self._fresh}
+        self._fresh = {}
+        return texts
 
     def payload(self, text: str) -> str:
         """Store a text (once) and return its sha256."""
         digest = sha256_text(text)
+        if self.listener is not None:
+            self._fresh[digest] = text
         if self._sink is not None and digest not in self._seen:
             self._sink.payload(digest, text)
             self._seen.add(digest)
