@@ -20,7 +20,7 @@ def _source(*names: str) -> str:
 
 _view = st.components.v2.component(
     "rlmscope.aligned",
-    css=_source("compare_tree.css"),
+    css=_source("tree_list.css", "compare_tree.css"),
     js=_source("view_parts.js", "tree_list.js", "compare_tree.js"),
 )
 

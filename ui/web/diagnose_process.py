@@ -58,13 +58,7 @@ def run(home: Home, ticket: str, environ: Mapping[str, str]) -> int:
         code, sentence = error.exit_code, str(error)
     except Exception as error:
         code, sentence = 1, unexpected(error, home.root / LOGS)
-    if sentence is None:
-        files.remove()
-        return code
-    try:
-        files.leave_error(sentence)
-    except OSError as error:
-        say(f"rlmscope: {sentence} (and this could not be left for the app: {error.strerror or error})")
+    files.finish(sentence)
     return code
 
 

@@ -18,6 +18,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import InputError
+from ui.common import say
 from ui.figures import MOST_DOLLARS
 
 if TYPE_CHECKING:
@@ -189,6 +190,16 @@ class StartFiles:
         with open(handle, "w", encoding="utf-8") as out:
             json.dump({"error": sentence}, out)
         os.replace(name, self.request)
+
+    def finish(self, failure: str | None) -> None:
+        """Leave only what somebody may still need: nothing, or the sentence about a failure."""
+        if failure is None:
+            self.remove()
+            return
+        try:
+            self.leave_error(failure)
+        except OSError as error:
+            say(f"rlmscope: {failure} (and this could not be left for the app: {error.strerror or error})")
 
     def read_error(self) -> str | None:
         """The sentence that the process left, or None."""

@@ -46,19 +46,8 @@ def run(home: Home, run_id: str, environ: Mapping[str, str]) -> int:
         code, sentence = error.exit_code, str(error)
     except Exception as error:
         sentence = unexpected(error, home.root / LOGS)
-    _finish(files, sentence)
+    files.finish(sentence)  # the record says all the rest
     return code
-
-
-def _finish(files: StartFiles, sentence: str | None) -> None:
-    """Leave only what somebody may still need: the record says all the rest."""
-    if sentence is None:
-        files.remove()
-        return
-    try:
-        files.leave_error(sentence)
-    except OSError as error:
-        say(f"rlmscope: {sentence} (and this could not be left for the app: {error.strerror or error})")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def _source(*names: str) -> str:
 
 
 _tree = st.components.v2.component(
-    "rlmscope.tree", css=_source("tree_view.css"), js=_source("view_parts.js", "tree_list.js", "tree_view.js")
+    "rlmscope.tree",
+    css=_source("tree_list.css", "tree_view.css"),
+    js=_source("view_parts.js", "tree_list.js", "tree_view.js"),
 )
 _flame = st.components.v2.component(
     "rlmscope.flame", css=_source("flame_view.css"), js=_source("view_parts.js", "flame_view.js")
