@@ -84,6 +84,14 @@ class Visit:
                 page.close()
             self.strays.clear()
 
+    def forget(self) -> None:
+        """Drop what pages have stored in the profile; their scripts stay known."""
+        page = self.context.new_page()
+        session = self.context.new_cdp_session(page)
+        kinds = "cookies,local_storage,indexeddb,service_workers,cache_storage"
+        session.send("Storage.clearDataForOrigin", {"origin": self.url, "storageTypes": kinds})
+        page.close()
+
     def _opened(self, page: Page) -> None:
         page.on("websocket", lambda socket: self._asked(socket.url))
 

@@ -1,7 +1,8 @@
-"""One app and one browser for each file of tests; each test has tabs of its own."""
+"""One browser for all of these tests that a process runs, one app for each file, own tabs for each test."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -12,11 +13,27 @@ from tests.support.browser import Visit, chromium, visiting
 from traces.home import Home
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """A browser."""
     with chromium() as opened:
         yield opened
+
+
+@pytest.fixture(scope="package")
+def port() -> int:
+    """The port of every app: to the browser it is one site, whose scripts it keeps compiled."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        found: int = free.getsockname()[1]
+        return found
+
+
+@pytest.fixture(scope="package")
+def site(browser: Browser, port: int) -> Iterator[Visit]:
+    """The browser profile that has seen the app before."""
+    with visiting(browser, f"http://127.0.0.1:{port}") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +49,17 @@ def surroundings() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def app(home: Home, surroundings: dict[str, str]) -> Iterator[Server]:
+def app(home: Home, surroundings: dict[str, str], port: int) -> Iterator[Server]:
     """The app on that home."""
-    with running_app(home, env=surroundings) as server:
+    with running_app(home, "--port", str(port), env=surroundings) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def profile(browser: Browser, app: Server) -> Iterator[Visit]:
-    """A browser profile for all tests of a file: pages load faster when their scripts are known."""
-    with visiting(browser, f"http://127.0.0.1:{app.port}") as made:
-        yield made
+def profile(site: Visit, app: Server) -> Visit:
+    """The profile for the tests of a file; nothing is kept in it from those of another."""
+    site.forget()
+    return site
 
 
 @pytest.fixture
