@@ -1,8 +1,8 @@
 """The filters of the Runs page. The address holds them: a widget shows what stands there and writes there.
 
-Query parameters: `q` (words), `status`, `verdict`, `tag`, `model`, `corpus`, `kind`, `strategy`, `same` (a run
-id: runs that ask the same), `replays` (1: also runs that play another one again), `group` (1: by question),
-`sort` (a column, `-` in front: descending), `chosen` (ids), `page`.
+Query parameters: `q` (words), `status`, `verdict`, `tag`, `model`, `corpus`, `kind`, `strategy`, `same` (the
+id of a run: those that ask the same), `replays` (1: also runs that play another one again), `group` (1: by
+question), `sort` (a column, `-` in front: descending), `chosen` (ids), `page`.
 """
 
 from __future__ import annotations
