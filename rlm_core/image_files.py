@@ -12,11 +12,17 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rlm_core.canonical import PICTURE_TYPES, PICTURES
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, RunCancelled
 from rlm_core.lm_handler import Image
+from rlm_core.readers.output import Unreadable
+
+_SECONDS: Final = 60  # for what a reader draws at once; a run waits for it
+_MEMORY: Final = 2 << 30
+_FILE_BYTES: Final = 16 << 20  # of one picture, with room to spare
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +67,21 @@ def original(corpus: Corpus, document: int) -> str:
 def read_pictures(
     module: str, given: str | bytes, pages: Sequence[int], stopped: threading.Event
 ) -> list[Drawn]:
-    """Have a reader look at a file (a path, or its bytes). Blocks; raises `CorpusError`, and `RunCancelled`
-    once `stopped` is set.
+    """Have a reader look at a file (a path, or its bytes). Blocks; raises `Unreadable` for a file of which no
+    picture can be made, `CorpusError` for what may be otherwise the next time, and `RunCancelled` once
+    `stopped` is set.
     """
+    try:
+        return _read_pictures(module, given, pages, stopped)
+    except OSError as error:
+        raise CorpusError(
+            f"there is no place to draw it in ({error.strerror or error}): free space for temporary files"
+        ) from None
+
+
+def _read_pictures(
+    module: str, given: str | bytes, pages: Sequence[int], stopped: threading.Event
+) -> list[Drawn]:
     from rlm_core.readers.process import Caps, run_child
     from rlm_core.readers.result import take_result
 
@@ -77,8 +95,8 @@ def read_pictures(
         path = given if isinstance(given, str) else os.path.join(work, "given")
         if isinstance(given, bytes):
             Path(path).write_bytes(given)
-        run_child(module, path, folder, Caps.of(os.path.getsize(path), 0, 0), check, pages)
+        run_child(module, path, folder, Caps(_SECONDS, _MEMORY, _FILE_BYTES, 0, 0), check, pages)
         shown = take_result(folder).pictures
     if len(shown) != max(1, len(pages)):
-        raise CorpusError("its reader gave no proper result, it may be damaged")
+        raise Unreadable("its reader gave no proper result, it may be damaged")
     return [Drawn(Image(one.mime, one.data), one.width, one.height) for one in shown]

@@ -13,15 +13,17 @@ import base64
 import binascii
 import hashlib
 import threading
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rlm_core.corpus import Corpus
+from rlm_core.document import Original
 from rlm_core.errors import CorpusError, ModelError
 from rlm_core.image_files import Drawn, original, read_pictures, stored
 from rlm_core.lm_handler import Image
+from rlm_core.readers.output import Unreadable
 from rlm_core.wire import ImagePart
 
 MOST_IMAGES: Final = 20  # of one call: what all large providers take
@@ -71,10 +73,13 @@ def _of_corpus(corpus: Corpus, document: int, page: int) -> Named:
     if page == 0 and facts.picture is not None:
         return Named(facts.picture.sha256, facts.name, (document, 0))
     if facts.original is not None and 1 <= page <= facts.pages_shown:
-        material = f"{facts.original.sha256}:{page}:{_DRAWING}"
-        key = hashlib.sha256(material.encode()).hexdigest()
+        key = _page_key(facts.original, page)
         return Named(key, f"{facts.name}, page {page}", (document, page))
     raise ModelError("image", f"{facts.name} has no {f'page {page}' if page else 'image'} that can be shown")
+
+
+def _page_key(file: Original, page: int) -> str:
+    return hashlib.sha256(f"{file.sha256}:{page}:{_DRAWING}".encode()).hexdigest()
 
 
 def facts_of(image: Named, drawn: Drawn | None = None, payload: str | None = None) -> dict[str, Any]:
@@ -108,11 +113,16 @@ def blind(model: str) -> str | None:
 
 @dataclass
 class Images:
-    """The images of one run, drawn once while they are kept in memory."""
+    """The images of one run, drawn once while they are kept in memory; what could not be drawn is not tried
+    again.
+    """
 
-    sent: set[str] = field(default_factory=set)  # keys of those that were drawn for a call
+    shown: set[str] = field(default_factory=set)  # keys of those that a model was shown when it answered
+    payloads: dict[str, str] = field(default_factory=dict)  # by key: the hash under which the record has it
     _kept: dict[str, Drawn] = field(default_factory=dict)
-    _wanted: dict[tuple[str, int], dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    _kept_bytes: int = 0
+    _undrawn: dict[str, str] = field(default_factory=dict)  # key -> why
+    _wanted: dict[tuple[str, int], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     _locks: dict[tuple[str, int], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     def __post_init__(self) -> None:
@@ -128,7 +138,6 @@ class Images:
             if isinstance(one, BaseException):
                 raise one
             drawn.append(one)
-        self.sent.update(image.key for image in images)
         total = sum(len(one.image.data) for one in drawn)
         if total > MOST_BYTES:
             raise ModelError(
@@ -139,63 +148,96 @@ class Images:
     def unseen(self, corpus: Corpus) -> str | None:
         """A sentence on the image files of a corpus that no call was shown; None when there is none."""
         images = [d.picture.sha256 for d in corpus.documents if d.picture is not None]
-        unseen = sum(sha256 not in self.sent for sha256 in images)
+        unseen = sum(sha256 not in self.shown for sha256 in images)
         if not unseen:
             return None
         count = f"{unseen:,} image{'' if unseen == 1 else 's'}"
         return f"{count} of the corpus: shown to no sub-model, so the answer does not rest on what is in them"
 
     async def _one(self, corpus: Corpus, image: Named) -> Drawn:
-        if (known := self._kept.get(image.key)) is not None:
-            return known
         try:
+            if (known := self._known(image.key)) is not None:
+                return known
             if image.source is None:
-                return self._keep(image.key, (await self._read("formats.image", image.made))[0])
+                return await self._made(image)
             document, page = image.source
             if page == 0:
                 return self._keep(image.key, await asyncio.to_thread(stored, corpus, document))
-            return await self._page(corpus, document, page, image.key)
+            return await self._page(corpus, document, page)
         except CorpusError as error:
             raise ModelError("image", f"{image.name} cannot be shown: {error}") from None
 
-    async def _page(self, corpus: Corpus, document: int, page: int, key: str) -> Drawn:
+    def _known(self, key: str) -> Drawn | None:
+        """An image that was drawn before; raises `CorpusError` for one that could not be."""
+        if (why := self._undrawn.get(key)) is not None:
+            raise CorpusError(why)
+        return self._kept.get(key)
+
+    async def _made(self, image: Named) -> Drawn:
+        async with self._processes:
+            if (known := self._known(image.key)) is not None:  # by an equal call, while this one waited
+                return known
+            return (await self._read("formats.image", image.made, {0: image.key}))[0]
+
+    async def _page(self, corpus: Corpus, document: int, page: int) -> Drawn:
         """A page, drawn together with others of its document that wait."""
-        place = (corpus.corpus_id, document)
+        file = corpus.documents[document].original
+        assert file is not None
+        place, key = (corpus.corpus_id, document), _page_key(file, page)
         wanted = self._wanted[place]
-        wanted[page] = key
+        wanted[page] += 1
         try:
             async with self._locks[place]:
-                if (known := self._kept.get(key)) is not None:
+                if (known := self._known(key)) is not None:
                     return known
                 path = await asyncio.to_thread(original, corpus, document)
-                together = [page, *(other for other in wanted if other != page)][:_PAGES_AT_ONCE]
-                keys = [wanted[number] for number in together]
-                try:
-                    drawn = await self._read("formats.pdf_pages", path, [number - 1 for number in together])
-                except CorpusError:
-                    if len(together) == 1:
-                        raise
-                    drawn = await self._read(
-                        "formats.pdf_pages", path, [page - 1]
-                    )  # one of the others it was
-                for other, one in zip(keys, drawn, strict=False):
-                    self._keep(other, one)
-                return drawn[0]
+                keys = {number: _page_key(file, number) for number in wanted}
+                others = [n for n, k in keys.items() if k not in self._kept and k not in self._undrawn]
+                together = dict.fromkeys([page, *others])  # page first, and once
+                numbers = list(together)[:_PAGES_AT_ONCE]
+                async with self._processes:
+                    return await self._draw_pages(path, {number: keys[number] for number in numbers})
         finally:
-            wanted.pop(page, None)
+            wanted[page] -= 1
+            if not wanted[page]:
+                del wanted[page]
 
-    async def _read(self, module: str, given: str | bytes, pages: Sequence[int] = ()) -> list[Drawn]:
-        """What a reader makes of a file, in a thread that ends with whoever waits for it."""
-        stopped = threading.Event()
-        async with self._processes:
+    async def _draw_pages(self, path: str, keys: Mapping[int, str]) -> Drawn:
+        """The first of these pages; the others are kept. Where one cannot be drawn, each is drawn alone."""
+        try:
+            return (await self._read("formats.pdf_pages", path, keys))[0]
+        except Unreadable:
+            if len(keys) == 1:
+                raise
+        alone: list[Drawn | Unreadable] = []
+        for page, key in keys.items():
             try:
-                return await asyncio.to_thread(read_pictures, module, given, pages, stopped)
-            finally:
-                stopped.set()
+                alone += await self._read("formats.pdf_pages", path, {page: key})
+            except Unreadable as error:
+                alone.append(error)
+        if isinstance(alone[0], Unreadable):
+            raise alone[0]
+        return alone[0]
+
+    async def _read(self, module: str, given: str | bytes, keys: Mapping[int, str]) -> list[Drawn]:
+        """What a reader makes of a file, in a thread that ends with whoever waits for it; kept by its key."""
+        stopped = threading.Event()
+        pages = [page - 1 for page in keys if page]
+        try:
+            drawn = await asyncio.to_thread(read_pictures, module, given, pages, stopped)
+        except Unreadable as error:
+            if len(keys) == 1:
+                self._undrawn.update(dict.fromkeys(keys.values(), str(error)))
+            raise
+        finally:
+            stopped.set()
+        return [self._keep(key, one) for key, one in zip(keys.values(), drawn, strict=True)]
 
     def _keep(self, key: str, drawn: Drawn) -> Drawn:
+        if (before := self._kept.pop(key, None)) is not None:
+            self._kept_bytes -= len(before.image.data)
         self._kept[key] = drawn
-        total = sum(len(one.image.data) for one in self._kept.values())
-        while total > _KEPT_BYTES:
-            total -= len(self._kept.pop(next(iter(self._kept))).image.data)
+        self._kept_bytes += len(drawn.image.data)
+        while self._kept_bytes > _KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))).image.data)
         return drawn

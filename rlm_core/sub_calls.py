@@ -29,7 +29,7 @@ from rlm_core.playback import Place, PlaybackStopped, Played
 from rlm_core.run_state import RunState
 from rlm_core.schema_check import SchemaError, Shape, shape_of
 from rlm_core.source_ranges import Prompt
-from rlm_core.sub_requests import SubRequests
+from rlm_core.sub_requests import Asked, SubRequests
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
 from rlm_core.tool_runs import ToolRuns
 from rlm_core.values import to_form
@@ -146,8 +146,7 @@ class SubCalls:
             shape = _shape(call)
             texts, images = self._requests.resolve(slot, model), self._requests.images(slot)
         except (CorpusError, ModelError) as error:
-            kind = error.kind if isinstance(error, ModelError) else "bad_request"
-            return self.refuse(scope, parent, call, slot, index, kind, str(error))
+            return self.refuse(scope, parent, call, slot, index, _kind(error), str(error))
         request, identity = self._requests.identify(call, slot, model, texts, images)
         prompt = Prompt.of(self.corpus, [slot.whole()])
         facts = {**self._call_facts(scope, call, index), sc.SOURCE_RANGES: prompt.at_once()}
@@ -162,23 +161,18 @@ class SubCalls:
             known, source = played.reply, played.source
         if known is not None:
             return _for_code(self._serve_known(span, known, source), shape)
-        try:
-            request = await self._requests.with_images(request, images, span)
-        except ModelError as error:
-            self.state.sub_calls += 1
-            reply = self._failed(span, error.kind, str(error))
-            self._record[identity.request_hash, identity.occurrence] = reply
-        else:
-            reply = await self._answered(scope, span, request, identity, shape)
+        asked = Asked(request, identity, shape, images)
+        reply = await self._answered(scope, span, asked)
+        if images and "ok" in reply:
+            self.state.images.shown.update(image.key for image in images)
         return _for_code(reply, shape)
 
-    async def _answered(
-        self, scope: CellScope, span: RunSpan, request: Request, identity: Identity, shape: Shape | None
-    ) -> Reply:
+    async def _answered(self, scope: CellScope, span: RunSpan, asked: Asked) -> Reply:
         """A reply of the model, or that of an equal call of this run where the run wants that."""
+        request, identity = asked.request, asked.identity
 
         async def ask() -> Reply:
-            reply = await self._ask(scope, span, request, identity, shape)
+            reply = await self._ask(scope, span, asked)
             if self.state.playback is not None:
                 self.state.playback.answered(request, identity.prompt_hash, reply)
             return reply
@@ -239,17 +233,16 @@ class SubCalls:
             return None
         return self.state.playback.budget(self.path, self.scope.number)
 
-    async def _ask(
-        self, scope: CellScope, span: RunSpan, request: Request, identity: Identity, shape: Shape | None
-    ) -> Reply:
-        state = self.state
+    async def _ask(self, scope: CellScope, span: RunSpan, asked: Asked) -> Reply:
+        state, identity = self.state, asked.identity
         state.sub_calls += 1
         state.progress.calls_running += 1
         state.tell()
         self._asking.add(asyncio.current_task())
         try:
             self._admit(span)
-            completion = await self._conversation(scope, span, shape).hold(request)
+            request = await self._requests.with_images(asked, scope, span)
+            completion = await self._conversation(scope, span, asked.shape).hold(request)
             text = _end(span, completion)
             reply: Reply = {"ok": text}
         except CallDropped as error:
@@ -374,7 +367,7 @@ class SubCalls:
                 _, identity = self._requests.identify(call, slot, model, texts, images)
                 key = (identity.request_hash, identity.occurrence)
         except (CorpusError, ModelError) as error:
-            return _error("bad_request", str(error))
+            return _error(_kind(error), str(error))
         if (reply := self._record.get(key)) is not None:
             return _for_code(reply, shape)
         self.missed += 1
@@ -466,6 +459,11 @@ class SubCalls:
 
 def _ordinal(call: OpenCall, index: int) -> int:
     return call.first + index if call.batch else index
+
+
+def _kind(error: CorpusError | ModelError) -> str:
+    """What code is told is wrong with a call that is turned away."""
+    return error.kind if isinstance(error, ModelError) else "bad_request"
 
 
 def _error(kind: str, message: str) -> Reply:

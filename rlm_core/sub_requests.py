@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rlm_core import semconv as sc
 from rlm_core.call_identity import Identity, hash_of_prompt, hash_of_request, template
+from rlm_core.cell_scope import CellScope
 from rlm_core.corpus import Corpus
 from rlm_core.errors import ModelError
+from rlm_core.image_files import Drawn
 from rlm_core.images import Named, blind, data_url, facts_of, named
 from rlm_core.lm_handler import Message, Request
-from rlm_core.model_calls import NOTHING_BILLED
+from rlm_core.model_calls import NOTHING_BILLED, CallDropped
 from rlm_core.run_state import RunState
+from rlm_core.schema_check import Shape
 from rlm_core.telemetry import RunSpan, as_json, sha256_text
 from rlm_core.wire import OpenCall, Part, Slot, chars_of
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A sub-call that is to be answered: `request` is without its `images`, `shape` is what the reply has to
+    fit.
+    """
+
+    request: Request
+    identity: Identity
+    shape: Shape | None
+    images: tuple[Named, ...]
 
 
 @dataclass
@@ -91,32 +105,42 @@ class SubRequests:
         )
         return request, identity
 
-    async def with_images(self, request: Request, images: Sequence[Named], span: RunSpan) -> Request:
+    async def with_images(self, asked: Asked, scope: CellScope, span: RunSpan) -> Request:
         """The request with its images, which are drawn now and put on the span of the call.
 
-        Raises `ModelError` when one of them cannot be: no model was asked then.
+        Raises `ModelError` when one of them cannot be, and `CallDropped` when its cell has ended: no model
+        was asked then.
         """
+        request, images = asked.request, asked.images
         if not images:
             return request
         try:
+            if scope.ended:
+                raise CallDropped("the cell that asked has ended")
             drawn = await self.state.images.draw(self.corpus, images)
-        except ModelError:
+        except BaseException as error:
             span.set(NOTHING_BILLED)
             if self.state.playback is not None:
                 self.state.playback.unsent()
+            if isinstance(error, ModelError):
+                scope.note_turned_away()
             raise
-        except asyncio.CancelledError:
-            span.fail("cancelled", "the run was stopped", "cancelled")
-            raise
-        payloads = [self.state.recorder.payload(data_url(one.image)) for one in drawn]
+        payloads = [self._payload(*each) for each in zip(images, drawn, strict=True)]
         span.set(
             {sc.IMAGES: as_json([facts_of(*each) for each in zip(images, drawn, payloads, strict=True)])}
         )
         if (notice := blind(request.model)) is not None and notice not in self.state.notices:
             self.state.notices.append(notice)
-        *before, asked = request.messages
-        shown = replace(asked, images=tuple(one.image for one in drawn))
+        *before, last = request.messages
+        shown = replace(last, images=tuple(one.image for one in drawn))
         return replace(request, messages=(*before, shown))
+
+    def _payload(self, image: Named, drawn: Drawn) -> str:
+        """The hash under which the record has an image: put there once, however many calls show it."""
+        known = self.state.images.payloads
+        if image.key not in known:
+            known[image.key] = self.state.recorder.payload(data_url(drawn.image))
+        return known[image.key]
 
     def next_occurrence(self, request_hash: str) -> int:
         """How often this request was made on this run path before."""
