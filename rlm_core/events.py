@@ -33,8 +33,8 @@ class Event:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanEvent(Event):
     """Start or end of a step. `span_id` is that of the record and the same at both; `parent_id` is the
-    nearest step around it that has events (None: the run itself has none). `path` says which (child) run it is in, "0" the run itself, `depth` how
-    deep that is.
+    nearest step around it that has events (None: the run itself has none). `path` says which (child) run it
+    is in, "0" the run itself, `depth` how deep that is.
     """
 
     span_id: str
@@ -89,6 +89,7 @@ class CallEnded(EndEvent):
     known; `served_from` is model, record, patch or cache, None for what was turned away.
     """
 
+    model: str
     reply: str | None
     input_tokens: int | None
     output_tokens: int | None
@@ -266,6 +267,7 @@ def _reply(facts: Facts, texts: Texts) -> dict[str, Any]:
     cost = facts.get(sc.COST_USD)
     served = facts.get(sc.SERVED_FROM, "model" if facts.get(sc.ROLE) == "root" else None)
     return {
+        "model": str(facts.get(sc.REQUEST_MODEL, "")),
         "reply": _text_or_none(facts, texts, sc.RESPONSE),
         "input_tokens": _number(facts, sc.USAGE_INPUT),
         "output_tokens": _number(facts, sc.USAGE_OUTPUT),

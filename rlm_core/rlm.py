@@ -146,7 +146,7 @@ class RLM:
 
         `capacity` is how many events may wait to be taken. What `ask` raises is raised by the iteration.
         """
-        named = run_id or _new_run_id()
+        named = run_id or new_run_id()
         return EventStream(
             named, lambda told: self._submit(question, corpus, named, recorder, None, told), capacity
         )
@@ -162,7 +162,7 @@ class RLM:
         again: _Again | None = None,
     ) -> Work[Answer]:
         """Begin a run on the engine's loop."""
-        named = run_id or _new_run_id()
+        named = run_id or new_run_id()
         teller = None if told is None else Teller(named, told)
         return self._loop.submit(self._ask(question, corpus, named, recorder, watcher, teller, again))
 
@@ -371,7 +371,8 @@ class _Again:
         state.ledger.take_over(self.before)
 
 
-def _new_run_id() -> str:
+def new_run_id() -> str:
+    """`YYYYmmddTHHMMSS-xxxxxxxx`: the UTC start time and 8 random hex digits."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(4).hex()}"
 
 
