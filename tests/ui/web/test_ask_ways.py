@@ -7,11 +7,13 @@ from streamlit.testing.v1 import AppTest
 
 from rlm_core.corpus import Corpus
 from rlm_core.errors import InputError
+from tests.support.command import ROOT
 from tests.support.pages import ask_page, open_row, problems, rows_of, texts, use
 from tests.support.way_runs import asked_by
 from traces.home import Home
+from traces.reading import load_run
 from ui.web import launch
-from ui.web.order import Order, orders, series_ids
+from ui.web.order import Order, StartFiles, orders, series_ids
 
 RUNS = series_ids("20270115T080000-00000001", 3)
 SCHEMA = '{"type": "object"}'
@@ -184,3 +186,22 @@ def test_why_a_run_cannot_be_resumed_is_said(dead: str) -> None:
 def test_a_run_with_an_answer_is_not_to_be_resumed(home: Home) -> None:
     run_id = asked_by(home, RUNS[0], None, "four")
     assert not [field for field in run_page(run_id).button if field.key == f"resume-start-{run_id}"]
+
+
+@pytest.mark.full
+def test_a_process_goes_on_where_a_limit_stopped_a_run(home: Home) -> None:
+    from tests.ui.web.test_launch import wait_for
+
+    corpus = Corpus.add([ROOT / "sample_data" / "tickets"], home.corpora)
+    question = "How many tickets are about billing?"
+    order = Order(question, corpus.corpus_id, "demo/root", "demo/sub", {"max_calls": 50})
+    dead = launch.start_run(home, order, launch.new_ticket())
+    wait_for(lambda: not StartFiles(home, dead).request.exists())
+    page = run_page(dead)
+    page.number_input(key=f"resume-max_calls-{dead}").set_value(500)
+    page.button(key=f"resume-start-{dead}").click().run()
+    named = page.query_params["run"]
+    again = named if isinstance(named, str) else named[0]
+    wait_for(lambda: not StartFiles(home, again).request.exists())
+    run = load_run(home, again).summary
+    assert (run.resumed_from, run.stop_reason) == (dead, "final")
