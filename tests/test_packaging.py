@@ -65,7 +65,7 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(wheel: zipfile.ZipF
 
 def test_the_wheel_installs_one_command(wheel: zipfile.ZipFile) -> None:
     (entry,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
-    assert wheel.read(entry).decode().split("\n", 1) == ["[console_scripts]", "rlmscope = ui.cli:main\n"]
+    assert wheel.read(entry).decode().split("\n", 1) == ["[console_scripts]", "rlmscope = ui.__main__:main\n"]
 
 
 def test_the_wheel_ships_the_sample_data(wheel: zipfile.ZipFile) -> None:

@@ -2,3 +2,5 @@
 
 Kept empty of imports, so that `rlmscope --help` costs no more than click.
 """
+
+INTERRUPTED = 130  # exit code after Ctrl-C outside of a run, as of every program: 128 + SIGINT

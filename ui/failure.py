@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from ui import INTERRUPTED
 from ui.common import State, say
 
 LOGS = "logs"  # in the home folder
@@ -28,7 +29,8 @@ def exit_code(error: BaseException, state: State) -> int:
         return 2
     if isinstance(error, click.Abort | KeyboardInterrupt):
         say("rlmscope: cancelled")
-        return 1
+        interrupted = isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
+        return INTERRUPTED if interrupted else 1
     with suppress(ImportError):  # in an installation as broken as doctor may find it
         from rlm_core.errors import RLMScopeError
 

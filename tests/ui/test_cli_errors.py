@@ -151,12 +151,12 @@ def test_an_unexpected_error_without_a_home(tmp_path: Path, monkeypatch: pytest.
     assert str(log) in result.stderr
 
 
-def test_an_interrupt_is_exit_1_without_a_traceback(
+def test_an_interrupt_is_exit_130_without_a_traceback(
     call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("traces.reading.list_runs", _raiser(KeyboardInterrupt()))
     result = call("runs")
-    assert result.code == 1 and result.err.strip() == "rlmscope: cancelled"
+    assert result.code == 130 and result.err.strip() == "rlmscope: cancelled"
 
 
 @pytest.mark.needs("posix")
