@@ -56,10 +56,6 @@ class Recording(Protocol):
         """What the engine writes to."""
         ...
 
-    def close(self, status: str) -> None:
-        """End it with ok, error or cancelled."""
-        ...
-
 
 Record = Callable[[str], AbstractContextManager[Recording]]
 
@@ -193,7 +189,6 @@ class RLM:
                 answer = self._engine.ask(
                     root_prompt or _QUESTION, prompt, run_id=run_id, recorder=_of(recording), events=calls
                 )
-                _close(recording, answer)
         except KeyboardInterrupt:
             raise CancellationError("the run was cancelled by Ctrl-C") from None
         return self._completed(prompt, answer, calls)
@@ -205,7 +200,6 @@ class RLM:
             answer = await self._engine.aask(
                 root_prompt or _QUESTION, prompt, run_id=run_id, recorder=_of(recording), events=calls
             )
-            _close(recording, answer)
         return self._completed(prompt, answer, calls)
 
     def cancel(self) -> None:
@@ -272,10 +266,3 @@ class RLM:
 
 def _of(recording: Recording | None) -> Recorder | None:
     return None if recording is None else recording.recorder
-
-
-def _close(recording: Recording | None, answer: Answer) -> None:
-    """Close a record with what came of its run."""
-    if recording is not None:
-        cut_short = answer.stop_reason in ("cancelled", "error")
-        recording.close(answer.stop_reason if cut_short else "error" if answer.text is None else "ok")

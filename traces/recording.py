@@ -49,6 +49,7 @@ class SpoolSpanProcessor(SpanProcessor):
         self._writer = writer
         self._started: dict[int, Mapping[str, Any]] = {}  # attributes of open spans as they were written
         self._known: set[int] = set()
+        self.run_status: str | None = None  # of the run, once it has ended
 
     def on_start(self, span: Span, parent_context: object = None) -> None:
         """Record a span with the attributes it was created with."""
@@ -80,6 +81,8 @@ class SpoolSpanProcessor(SpanProcessor):
         before = self._started.pop(context.span_id, {})
         attributes = dict(span.attributes or {})
         status = attributes.pop(sc.STATUS, "ok" if span.status.is_ok else "error")
+        if before.get(sc.KIND) == "run" and before.get(sc.RUN_PATH) == "0":
+            self.run_status = str(status)
         changed = {
             key: value for key, value in attributes.items() if key not in before or before[key] != value
         }
@@ -124,7 +127,8 @@ class _OneTrace(IdGenerator):
 
 
 class Recording:
-    """The record of one run while it is made. A context manager: leaving it closes the record.
+    """The record of one run while it is made. A context manager: leaving it closes the record, with the
+    status that the run ended with.
 
     `recorder` is what the engine writes to; `problems` counts records that could not be written so far.
     `unwritable` is one sentence about why there is no record at all, None where there is one.
@@ -137,6 +141,7 @@ class Recording:
         recorder: Recorder,
         writer: SpoolWriter,
         alive: FileLock,
+        spans: SpoolSpanProcessor,
         unwritable: str | None = None,
     ) -> None:
         self.run_id = run_id
@@ -146,6 +151,7 @@ class Recording:
         self._lock_path = home.liveness_lock(run_id)
         self._writer = writer
         self._alive = alive
+        self._spans = spans
 
     @property
     def problems(self) -> int:
@@ -180,7 +186,7 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self.close("ok")
+            self.close(self._spans.run_status or "ok")
         else:
             self.close("error" if issubclass(kind, Exception) else "cancelled")
 
@@ -221,10 +227,11 @@ def open_recording(
     )
     # OTEL_SDK_DISABLED of a foreign set-up would empty the record; there is no public way to say so
     provider._disabled = False
-    provider.add_span_processor(SpoolSpanProcessor(writer))
+    spans = SpoolSpanProcessor(writer)
+    provider.add_span_processor(spans)
     tracer = provider.get_tracer("rlmscope", rlm_core.__version__)
     recorder = make_recorder(tracer, _SpoolSink(writer), now)
-    return Recording(home, run_id, recorder, writer, alive, unwritable)
+    return Recording(home, run_id, recorder, writer, alive, spans, unwritable)
 
 
 def _header(run_id: str, trace_id: int, now: int, facts: Mapping[str, Attribute]) -> dict[str, Any]:
