@@ -217,8 +217,9 @@ class RLM:
         self.close()
 
     def _begin(self, prompt: Prompt) -> tuple[Callbacks, str]:
-        texts = prompt.values() if isinstance(prompt, Mapping) else prompt
-        if not isinstance(prompt, str) and not all(isinstance(text, str) for text in texts):
+        texts: Any = prompt.values() if isinstance(prompt, Mapping) else prompt
+        listed = isinstance(prompt, Mapping | list | tuple) and all(isinstance(text, str) for text in texts)
+        if not isinstance(prompt, str) and not listed:
             raise InputError("a prompt is a text, a list of texts or a mapping from names to texts here")
         calls = Callbacks(
             self.on_subcall_start,
