@@ -21,7 +21,15 @@ from typing import Final
 from playwright.sync_api import Browser
 
 from rlm_core.corpus import Corpus, Progress
-from tests.support import ask_shots, compare_shots, diagnose_shots, replay_shots, run_shots, site_shots
+from tests.support import (
+    ask_shots,
+    compare_shots,
+    diagnose_shots,
+    replay_shots,
+    run_shots,
+    site_shots,
+    way_shots,
+)
 from tests.support import browser as ui
 from tests.support.app import running_app
 from tests.support.command import ROOT, rlmscope
@@ -38,7 +46,7 @@ from ui.web import additions
 WIDTHS: Final = (1280, 1920)
 HEIGHTS: Final = {1280: 900, 1920: 1080}
 # imported: each registers its states in SHOTS
-STATES: Final = (ask_shots, compare_shots, diagnose_shots, run_shots, site_shots, replay_shots)
+STATES: Final = (ask_shots, compare_shots, diagnose_shots, run_shots, site_shots, replay_shots, way_shots)
 
 
 def prepare(home: Home) -> None:

@@ -70,7 +70,7 @@ def _picture(home: Home, run_ids: Sequence[str], run_id: str) -> None:
     except RLMScopeError as error:
         problem(error)
         return
-    with st.container(border=True, key="ask-series-box"):
+    with st.container(border=True, key="ask-series-box", gap="small"):
         st.markdown(f"**Asked {len(found)} times**")
         rows_view(
             [_item(place, one, run_ids, run_id) for place, one in enumerate(found, 1)],
@@ -86,7 +86,7 @@ def _item(place: int, one: Member, run_ids: Sequence[str], shown: str) -> Item:
     run = one.summary
     name = f"{place}" + (" (below)" if one.run_id == shown else "")
     answer = "" if run is None else run.answer or ("" if one.at_work else "(no answer)")
-    link = None if run is None else f"ask?run={one.run_id}&{SERIES}={','.join(run_ids)}"
+    link = None if run is None else f"?run={one.run_id}&{SERIES}={','.join(run_ids)}"
     cells = (name, answer, one.word, "" if run is None else cost_words(run))
     return Item(one.run_id, cells, link)
 

@@ -83,7 +83,10 @@ def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         found = Wanted(
             text=words_field(
-                "q", key=field("q"), placeholder="words in question, answer, note, …", width=240
+                "q",
+                key=field("q"),
+                placeholder="words in question, answer, note, …",
+                width=200 if several else 240,
             ),
             status=_choice("Status", "status", list(COLOURS), 112),
             verdict=_choice("Verdict", "verdict", [*VERDICTS, UNJUDGED], 104),

@@ -13,7 +13,7 @@ from traces.tree import OUTCOMES
 from ui.figures import counted, duration, money, spent, tokens
 from ui.web.notices import Colour
 from ui.web.run_header import fact
-from ui.web.span_tables import taken
+from ui.web.span_tables import from_one, taken
 
 _CALLS: Final = ("root_call", "sub_call", "attempt")
 _SERVED: Final = {"record": "an answer this run already had", "cache": "an equal call of this run"}
@@ -97,8 +97,7 @@ def _other_facts(span: SpanRow) -> list[tuple[str, str]]:
         facts.append(("Served from", source))
     if span.kind == "tool":
         facts.append(("Tool", str(span.attributes.get(sc.TOOL_NAME) or "unknown")))
-        number = span.attributes.get(sc.TOOL_ROUND)
-        facts.append(("Round", f"{number + 1:,}" if type(number) is int else "unknown"))
+        facts.append(("Round", str(from_one(span.attributes.get(sc.TOOL_ROUND)) or "unknown")))
     attempts = span.attributes.get(sc.ATTEMPTS)
     if type(attempts) is int and attempts != 1:
         facts.append(("Tries", counted(attempts, "attempt")))

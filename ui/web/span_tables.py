@@ -61,7 +61,7 @@ def tool_calls(view: RunView, span: SpanRow, tools: list[SpanRow]) -> None:
     names = {other.span_id: other.attributes for other in tools}
     rows = [
         {
-            "round": names[other.span_id].get(sc.TOOL_ROUND),
+            "round": from_one(names[other.span_id].get(sc.TOOL_ROUND)),
             "tool": names[other.span_id].get(sc.TOOL_NAME),
             "arguments": _payload(view, other, sc.TOOL_ARGUMENTS),
             "result": _payload(view, other, sc.TOOL_RESULT),
@@ -74,6 +74,11 @@ def tool_calls(view: RunView, span: SpanRow, tools: list[SpanRow]) -> None:
     ]
     used = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     plain.table(rows, columns=used, key=f"{span.span_id}-tools")
+
+
+def from_one(number: object) -> int | None:
+    """A number that the record counts from 0, as people count; None where the record does not say."""
+    return number + 1 if type(number) is int else None
 
 
 def _payload(view: RunView, span: SpanRow, prefix: str) -> str | None:
@@ -127,7 +132,7 @@ def attempts(span: SpanRow, value: list[dict[str, Any]]) -> None:
     rows = [
         {
             "attempt": item["attempt"],
-            "tool round": item["tool_round"],
+            "tool round": from_one(item["tool_round"]),
             "outcome": item["status"],
             "error": item["error_type"],
             "HTTP": item["http_status"],

@@ -124,7 +124,7 @@ def _item(one: Member, row: StrategyRow | None, name: str | None, judged: bool) 
     cells: list[Cell] = [
         row.strategy,
         *_answer(one, row),
-        *([_RIGHT[row.correct]] if judged else []),
+        *([_RIGHT[None if row.fits is False else row.correct]] if judged else []),
         ("does not fit", "orange") if row.fits is False else one.word,
         f"{row.root_calls:,} + {row.sub_calls:,}",
         f"{row.tool_calls:,}" if row.tool_calls else "",

@@ -55,7 +55,7 @@ def _form(home: Home) -> tuple[str, ...]:
     with right:
         fields.values["strategies"] = st.multiselect(
             "Strategies, in this order", STRATEGIES, list(_AT_FIRST), key="strategies-chosen",
-            format_func=strategy_words, persist_state="session",
+            persist_state="session", help="  \n".join(map(strategy_words, STRATEGIES)),
         )  # fmt: skip
         fields.slot("way")
         expected, how = _expected_fields(fields)
