@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Self
@@ -387,12 +388,15 @@ def versions() -> dict[str, str | None]:
         "gen_ai": sc.GENAI_CONVENTION,
         "openinference": sc.OPENINFERENCE_CONVENTION,
     }
-    for library in _LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = None
-    return found
+    return found | {library: _installed(library) for library in _LIBRARIES}
+
+
+@cache  # as it was loaded; every look reads the whole description of the package
+def _installed(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def _answer(state: RunState, outcome: Outcome, seconds: float) -> Answer:

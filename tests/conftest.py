@@ -151,6 +151,28 @@ def _shared_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["RLMSCOPE_HOME"] = str(tmp_path_factory.mktemp("rlmscope-home"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _empty_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty store is made once and then copied: making one takes more than many a test of what is in it."""
+    from traces import store
+
+    make, made = store._make, tmp_path_factory.mktemp("empty") / "store.duckdb"
+
+    def copy(path: Path) -> None:
+        if not made.exists():
+            make(made)
+        if any(path.parent.glob(f"{path.name}*")):  # something is in the way
+            return make(path)
+        fresh = path.with_name(path.name + ".new")
+        shutil.copyfile(made, fresh)
+        fresh.chmod(0o600)
+        return os.replace(fresh, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_make", copy)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A home of the test's own, no settings left by others, and a failure for any refused connection."""
