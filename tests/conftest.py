@@ -153,7 +153,7 @@ def _shared_home(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _empty_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An empty store is made once and then copied: making one takes more than many a test of what is in it."""
+    """An empty store is made once and then copied: making one takes more than many a test of its content."""
     from traces import store
 
     make, made = store._make, tmp_path_factory.mktemp("empty") / "store.duckdb"
