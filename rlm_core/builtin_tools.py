@@ -131,7 +131,8 @@ def _called(function: Callable[..., Any], arguments: list[Any]) -> Any:
 
 def _power(base: Any, exponent: Any) -> Any:
     """Refused before it is worked out when the result would have too many digits."""
-    if base and isinstance(base, int) and abs(exponent) * abs(base).bit_length() > 4 * _MOST_DIGITS:
+    is_whole = isinstance(base, int) and isinstance(exponent, int)
+    if is_whole and base and exponent * abs(base).bit_length() > 4 * _MOST_DIGITS:
         raise OverflowError
     value = base**exponent
     if isinstance(value, complex):
@@ -140,6 +141,8 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 def _bounded(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        raise OverflowError
     if isinstance(value, int) and value.bit_length() > 4 * _MOST_DIGITS:
         raise OverflowError
     return value

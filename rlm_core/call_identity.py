@@ -37,14 +37,21 @@ def hash_of_prompt(prompt: str, images: Sequence[str] = ()) -> str:
 
 
 def hash_of_request(
-    prompt_hash: str, model: str, max_tokens: int | None, schema: Any, tools: Sequence[ToolSpec] = ()
+    prompt_hash: str,
+    model: str,
+    max_tokens: int | None,
+    schema: Any,
+    tools: Sequence[ToolSpec] = (),
+    corpus_id: str | None = None,
 ) -> str:
     """The request hash of a sub-call, see `rlm_core.semconv.REQUEST_HASH`; what a call has not is not in it,
-    so that the hashes of calls without tools are those of earlier versions.
+    so that the hashes of calls without tools are those of earlier versions. `corpus_id` names what tools
+    read: a child run that has documents of its own asks something else with the same words.
     """
     parts: list[Any] = [prompt_hash, model, max_tokens, schema]
     if tools:
-        parts.append({"tools": [[tool.name, tool.description, tool.parameters] for tool in tools]})
+        declared = [[tool.name, tool.description, tool.parameters] for tool in tools]
+        parts.append({"tools": declared, "corpus": corpus_id})
     return sha256_text(as_json(parts))
 
 

@@ -47,10 +47,10 @@ class Conversation:
         """The completion that ends it; its text fits the schema. Raises as `ModelCalls.ask`, and
         `ModelError` of the kind "schema" (the last reply is then on the span) or "tools".
         """
-        _check_functions(self.tools)
         self._tell_of_demo(request)
         bill = Bill()
         try:
+            _check_functions(self.tools)
             return await self._talk(request, bill)
         except ModelError as error:
             if error.kind == "schema":

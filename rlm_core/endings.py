@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rlm_core.answer import StopReason
 from rlm_core.schema_check import NotJson, parse_json, plain_value, shape_of
-from rlm_core.values import from_form, to_form
+from rlm_core.values import foreign_type, from_form, to_form
 from rlm_core.wire import CellReport
 
 _TRACEBACK: Final = re.compile(r"^\s*Traceback \(most recent call last\)")
@@ -20,6 +20,7 @@ _ERROR_TEXT: Final = re.compile(
     r"\s*(?:SubCallError\(|\[error\]|error(?: \w{1,20})?:|[A-Za-z_.]{0,100}(?:Error|Exception):)", re.I
 )
 MOST_MISFITS: Final = 2  # answers that do not fit the schema before one is accepted, marked
+_CONTAINERS: Final = ("list", "tuple", "set", "frozenset", "dict")
 _NOTHING: Final[tuple[Any, ...]] = (None, [], {}, {"$tuple": []}, {"$set": []}, {"$frozenset": []})
 
 
@@ -103,11 +104,11 @@ class Fit:
         if self.schema is None:
             return None
         value = plain_value(outcome.value)
-        outcome.schema_problem = self._take(outcome, value)
+        outcome.schema_problem = self._foreign(outcome) or self._take(outcome, value)
         if outcome.schema_problem is None or self.refused == MOST_MISFITS:
             return None
         self.refused += 1
-        hint = "; give the value itself, not its text" if isinstance(value, str) else ""
+        hint = "; give the value itself, not its text" if isinstance(outcome.form, str) else ""
         problem = f"{outcome.schema_problem}{hint}"
         return f"The answer was not taken: it does not fit the schema: {problem}. Set one that fits."
 
@@ -123,6 +124,18 @@ class Fit:
         if (problem := self._take(outcome, value)) is None:
             outcome.form = to_form(value)
         outcome.schema_problem = problem
+
+    def _foreign(self, outcome: Outcome) -> str | None:
+        """Why an answer is no JSON at all: the repr of an object must not pass for a text."""
+        if (kind := foreign_type(outcome.form)) is None:
+            return None
+        outcome.mark = outcome.mark or "schema"
+        if kind.startswith("builtins.") and kind.removeprefix("builtins.") in _CONTAINERS:
+            return "it is nested too deeply, or holds itself"
+        return (
+            f"it holds a value of type {kind[:200]}, which JSON cannot hold: use dicts, lists, numbers and "
+            "texts (.model_dump(mode='json') of a pydantic model)"
+        )
 
     def _take(self, outcome: Outcome, value: Any) -> str | None:
         """Give a value that fits its text; mark one that does not, and say why."""

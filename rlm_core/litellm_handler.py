@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import math
 import os
@@ -197,7 +198,9 @@ def _arguments(request: Request) -> dict[str, Any]:
         arguments["max_tokens"] = request.max_tokens
     if request.temperature is not None:
         arguments["temperature"] = request.temperature
-    if request.schema is not None:
+    if request.schema is not None and request.schema.get("type") == "object" and not request.tools:
+        # other values are refused by servers, and beside tools it is refused or keeps them from being called;
+        # the messages say the schema anyway
         shape = {"name": "answer", "schema": dict(request.schema)}
         arguments["response_format"] = {"type": "json_schema", "json_schema": shape}
     if request.tools:
@@ -214,12 +217,26 @@ def _message(message: Message) -> dict[str, Any]:
     if message.tool_calls:
         made["content"] = message.content or None
         made["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _sendable(call.arguments)},
+            }
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
         made["tool_call_id"] = message.tool_call_id
     return made
+
+
+def _sendable(arguments: str) -> str:
+    """Arguments of a call as they can be sent back: LiteLLM and servers fail on what is no JSON object. The
+    message that follows says what was wrong with them.
+    """
+    try:
+        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
 
 
 def _content(message: Message) -> Any:

@@ -83,9 +83,10 @@ class Message:
 class Request:
     """One model call as the engine means it, before any provider's dialect.
 
-    `timeout` is in seconds for one attempt. `tools` are for sub-models only. `request_hash` covers model,
-    messages, images, parameters, schema and tools; `occurrence` counts equal request hashes within one run
-    path. Both are "" / 0 for a root call.
+    `timeout` is in seconds for one attempt. `tools` are for sub-models only; `corpus_id` says of which
+    documents the run is that asks. `request_hash` covers model, messages, images, parameters, schema, and
+    tools with the documents that they read; `occurrence` counts equal request hashes within one run path.
+    Both are "" / 0 for a root call.
     """
 
     model: str
@@ -95,6 +96,7 @@ class Request:
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
     tools: tuple[ToolSpec, ...] = ()
+    corpus_id: str | None = None
     timeout: float = 60.0
     request_hash: str = ""
     occurrence: int = 0

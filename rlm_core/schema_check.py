@@ -19,13 +19,16 @@ from itertools import islice
 from typing import Any, Final
 
 from rlm_core.telemetry import as_json
+from rlm_core.values import MAX_CHARS, MAX_DEPTH, MAX_ITEMS
 
 MOST_SCHEMA_CHARS: Final = 50_000
-MOST_STEPS: Final = 50_000  # keywords looked at in one check, about a second
+MOST_STEPS: Final = 50_000  # keywords looked at in one check of a small value
+STEPS_PER_PART: Final = 10  # and for each part of a large one, as long as that is
+MOST_STEPS_LARGE: Final = 1_000_000  # at most
 PATTERN_SECONDS: Final = 1.0  # of all regular expressions in one check
 _MOST_PROBLEMS: Final = 3
 _SHOWN: Final = 200  # characters of one problem
-_FENCED: Final = re.compile(r"^[ \t]*```[ \t]*(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.M | re.S | re.I)
+_OPENS: Final = re.compile(r"```[ \t]*(?:json)?", re.I)
 _NOT_HERE: Final = ("patternProperties", "$dynamicRef", "$recursiveRef")
 
 
@@ -44,14 +47,14 @@ class _TooMuch(Exception):
 class _Work:
     """What is left to one check."""
 
-    def __init__(self) -> None:
-        self.steps = MOST_STEPS
+    def __init__(self, parts: int) -> None:
+        self.most = self.steps = max(MOST_STEPS, min(STEPS_PER_PART * parts, MOST_STEPS_LARGE))
         self.until = time.monotonic() + PATTERN_SECONDS
 
     def step(self) -> None:
         self.steps -= 1
         if self.steps < 0:
-            raise _TooMuch(f"checking it takes more than {MOST_STEPS:,} steps")
+            raise _TooMuch(f"checking it takes more than {self.most:,} steps")
 
 
 _work: ContextVar[_Work] = ContextVar("_work")
@@ -59,10 +62,10 @@ _work: ContextVar[_Work] = ContextVar("_work")
 
 def parse_json(text: str) -> Any:
     """The JSON value a text is, or that its one fenced block holds. Raises `NotJson`."""
-    blocks = _FENCED.findall(text)
     try:
         return _loads(text)
     except NotJson as error:
+        blocks = _blocks(text)
         if len(blocks) == 1:
             return _loads(blocks[0])
         if len(blocks) > 1:
@@ -93,7 +96,7 @@ class Shape:
 
     def problem(self, value: Any) -> str | None:
         """Why a JSON value does not fit, in a clause; None when it does."""
-        token = _work.set(_Work())
+        token = _work.set(_Work(_parts(value)))
         try:
             found = [_told(error) for error in islice(self._checker.iter_errors(value), _MOST_PROBLEMS)]
         except _TooMuch as error:
@@ -135,15 +138,56 @@ def plain_value(value: Any) -> Any:
     return value
 
 
+def _blocks(text: str) -> list[str]:
+    """What stands in fenced blocks, plain ones and those of JSON; a block that never closes is none."""
+    found: list[str] = []
+    lines: list[str] | None = None
+    for line in text.split("\n"):
+        mark = line.strip()
+        if lines is None:
+            lines = [] if _OPENS.fullmatch(mark) else None
+        elif mark == "```":
+            found.append("\n".join(lines))
+            lines = None
+        else:
+            lines.append(line)
+    return found
+
+
 def _loads(text: str) -> Any:
+    """The value, when code can be given it exactly."""
+    if len(text) > MAX_CHARS:
+        raise NotJson(f"it has more than {MAX_CHARS:,} characters")
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant)
+        _parts(value, checked=True)
+        return value
     except NotJson:
         raise
     except RecursionError:
         raise NotJson("it is nested too deeply") from None
     except ValueError as error:
         raise NotJson(f"it is not JSON ({str(error)[:_SHOWN]})") from None
+
+
+def _parts(value: Any, *, checked: bool = False) -> int:
+    """How many parts a value has. With `checked` raises `NotJson` for one that has no exact form."""
+    level, parts, depth = [value], 0, 0
+    while level:
+        parts += len(level)
+        if checked and depth > MAX_DEPTH:
+            raise NotJson(f"it is nested deeper than {MAX_DEPTH} levels")
+        if checked and parts > MAX_ITEMS:
+            raise NotJson(f"it has more than {MAX_ITEMS:,} parts")
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                parts += len(one)
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+        level, depth = below, depth + 1
+    return parts
 
 
 def _no_constant(name: str) -> Any:

@@ -16,7 +16,7 @@ class SharedAnswers:
         self._known: dict[str, asyncio.Future[Reply]] = {}
 
     def keep(self, key: str, reply: Reply) -> None:
-        """An answer that came out of a record: equal calls that it does not hold need not ask again."""
+        """An answer that was not asked for by `get`, or after a failure: later equal calls need not ask."""
         if key not in self._known and "err" not in reply:
             self._known[key] = asyncio.get_running_loop().create_future()
             self._known[key].set_result(reply)
@@ -30,7 +30,9 @@ class SharedAnswers:
             await asyncio.wait({first})
             if not first.cancelled() and "err" not in first.result():
                 return first.result(), True
-            return await ask(), False
+            reply = await ask()
+            self.keep(key, reply)
+            return reply, False
         mine = self._known[key] = asyncio.get_running_loop().create_future()
         try:
             reply = await ask()

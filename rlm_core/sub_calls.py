@@ -26,18 +26,17 @@ from rlm_core.model_calls import (
 )
 from rlm_core.normalise import normalise
 from rlm_core.playback import Place, PlaybackStopped, Played
+from rlm_core.reply_values import Reply, error_reply, for_code, shape_of_call
 from rlm_core.run_state import RunState
-from rlm_core.schema_check import SchemaError, Shape, shape_of
+from rlm_core.schema_check import Shape
 from rlm_core.source_ranges import Prompt
 from rlm_core.sub_requests import Asked, SubRequests
 from rlm_core.telemetry import Attribute, RunSpan, as_json, preview, sha256_text
 from rlm_core.tool_runs import ToolRuns
-from rlm_core.values import to_form
 from rlm_core.wire import OpenCall, Part, Slot, chars_of
 
 __all__ = ["CellScope", "ChildRunner", "Reply", "SubCalls"]
 
-Reply = dict[str, Any]
 ChildRunner = Callable[["CellScope", OpenCall, Slot, int, RunSpan], Awaitable[Reply]]
 
 
@@ -103,7 +102,7 @@ class SubCalls:
             return [self._replayed(call, slot) for slot in call.slots]
         scope = self.scope
         if scope is None or scope.ended:
-            return [_error("cancelled", "no cell is running any more")] * call.size
+            return [error_reply("cancelled", "no cell is running any more")] * call.size
         call.first = scope.submitted
         scope.submitted += call.size
         self.state.sources.looked(self.corpus, call.touched)
@@ -120,8 +119,10 @@ class SubCalls:
             for one in work:  # what a model was already asked is paid for, and ends first
                 if not (isinstance(error, PlaybackStopped) and one in self._asking):
                     one.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
-            span.end("cancelled")
+            try:
+                await asyncio.gather(*work, return_exceptions=True)
+            finally:
+                span.end("cancelled")
             raise
         failed = sum("err" in reply for reply in replies)
         span.end("ok", {sc.BATCH_FAILED: failed, sc.PREVIEW: f"{call.size} calls, {failed} failed"})
@@ -130,20 +131,20 @@ class SubCalls:
     async def _one(self, scope: CellScope, parent: RunSpan, call: OpenCall, slot: Slot, index: int) -> Reply:
         if call.op == "rlm":
             try:
-                shape = _shape(call)
+                shape = shape_of_call(call)
             except ModelError as error:
                 return self.refuse(scope, parent, call, slot, index, error.kind, str(error))
             async with self._children:
                 if scope.ended:  # while it stood in line
-                    return _error("cancelled", "the cell that asked has ended")
-                return _for_code(await self.run_child(scope, call, slot, index, parent), shape)
+                    return error_reply("cancelled", "the cell that asked has ended")
+                return for_code(await self.run_child(scope, call, slot, index, parent), shape)
         async with self._places:  # first come, first served: occurrences are counted in order of submission
             return await self._llm(scope, parent, call, slot, index)
 
     async def _llm(self, scope: CellScope, parent: RunSpan, call: OpenCall, slot: Slot, index: int) -> Reply:
         try:
             model = self._requests.model(call.model)
-            shape = _shape(call)
+            shape = shape_of_call(call)
             texts, images = self._requests.resolve(slot, model), self._requests.images(slot)
         except (CorpusError, ModelError) as error:
             return self.refuse(scope, parent, call, slot, index, _kind(error), str(error))
@@ -160,12 +161,12 @@ class SubCalls:
         ):
             known, source = played.reply, played.source
         if known is not None:
-            return _for_code(self._serve_known(span, known, source), shape)
+            return for_code(self._serve_known(span, known, source), shape)
         asked = Asked(request, identity, shape, images)
         reply = await self._answered(scope, span, asked)
         if images and "ok" in reply:
             self.state.images.shown.update(image.key for image in images)
-        return _for_code(reply, shape)
+        return for_code(reply, shape)
 
     async def _answered(self, scope: CellScope, span: RunSpan, asked: Asked) -> Reply:
         """A reply of the model, or that of an equal call of this run where the run wants that."""
@@ -191,7 +192,9 @@ class SubCalls:
         except LimitReached as error:
             scope.note_refusal()
             self.state.sub_calls += 1
-            return self._failed(span, "budget", str(error))
+            reply = self._failed(span, "budget", str(error))
+            self._record[identity.request_hash, identity.occurrence] = reply
+            return reply
         self.state.cache_hits += 1
         if self.state.playback is not None:  # it was allowed as a call to a model, and is none
             self.state.playback.unsent()
@@ -247,7 +250,7 @@ class SubCalls:
             reply: Reply = {"ok": text}
         except CallDropped as error:
             span.fail("cancelled", str(error), "cancelled")
-            return _error("cancelled", str(error))
+            return error_reply("cancelled", str(error))
         except LimitReached as error:
             scope.note_refusal()
             reply = self._failed(span, "budget", str(error))
@@ -290,7 +293,7 @@ class SubCalls:
         self.state.failed_sub_calls += 1
         self.state.progress.calls_failed += 1
         span.fail(kind, message)
-        return _error(kind, message)
+        return error_reply(kind, message)
 
     def refuse(
         self,
@@ -358,7 +361,7 @@ class SubCalls:
     def _replayed(self, call: OpenCall, slot: Slot) -> Reply:
         """The recorded reply of a call, while a worker is rebuilt."""
         try:
-            shape = _shape(call)
+            shape = shape_of_call(call)
             if call.op == "rlm":
                 key = self.child_key(slot, call.schema)
             else:
@@ -367,11 +370,11 @@ class SubCalls:
                 _, identity = self._requests.identify(call, slot, model, texts, images)
                 key = (identity.request_hash, identity.occurrence)
         except (CorpusError, ModelError) as error:
-            return _error(_kind(error), str(error))
+            return error_reply(_kind(error), str(error))
         if (reply := self._record.get(key)) is not None:
-            return _for_code(reply, shape)
+            return for_code(reply, shape)
         self.missed += 1
-        return _error("record", "this call was not made before the worker was lost")
+        return error_reply("record", "this call was not made before the worker was lost")
 
     def child_key(self, slot: Slot, schema: Any = None) -> tuple[str, int]:
         """The identity of a child run: its question, its context, the schema of its answer if it has one, and
@@ -466,10 +469,6 @@ def _kind(error: CorpusError | ModelError) -> str:
     return error.kind if isinstance(error, ModelError) else "bad_request"
 
 
-def _error(kind: str, message: str) -> Reply:
-    return {"err": kind, "msg": message[:2000]}
-
-
 def _end(span: RunSpan, completion: Completion) -> str:
     """Close the span of a call with the reply it ended with."""
     text = completion.text or ""
@@ -479,19 +478,3 @@ def _end(span: RunSpan, completion: Completion) -> str:
     facts = {**response_attributes(completion), sc.OI_OUTPUT: preview(text), sc.PREVIEW: preview(text)}
     span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
     return text
-
-
-def _shape(call: OpenCall) -> Shape | None:
-    """What the replies of a call have to fit; raises `ModelError` for a schema that is none."""
-    try:
-        return None if call.schema is None else shape_of(call.schema)
-    except SchemaError as error:
-        raise ModelError("bad_request", str(error)) from None
-
-
-def _for_code(reply: Reply, shape: Shape | None) -> Reply:
-    """A reply as code gets it: with a schema the value. What is kept, recorded and played is the text."""
-    if shape is None or "ok" not in reply:
-        return reply
-    value, problem = shape.read(reply["ok"])
-    return {"v": to_form(value)} if problem is None else _error("schema", problem)

@@ -84,7 +84,8 @@ class SubRequests:
         """
         most = min(call.max_tokens or self.state.limits.max_tokens_sub, self.state.limits.max_tokens_sub)
         prompt_hash = hash_of_prompt(prompt, [image.key for image in images])
-        request_hash = hash_of_request(prompt_hash, model, most, call.schema, self.state.options.tool_specs)
+        tools, read = self.state.options.tool_specs, self.corpus.corpus_id
+        request_hash = hash_of_request(prompt_hash, model, most, call.schema, tools, read)
         identity = Identity(
             prompt=prompt,
             prompt_hash=prompt_hash,
@@ -98,7 +99,8 @@ class SubRequests:
             role="sub",
             max_tokens=most,
             schema=call.schema,
-            tools=self.state.options.tool_specs,
+            tools=tools,
+            corpus_id=read,
             timeout=self.state.limits.request_timeout,
             request_hash=request_hash,
             occurrence=identity.occurrence,

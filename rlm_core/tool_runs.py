@@ -71,7 +71,8 @@ class ToolRuns:
             if refused is not None:
                 raise _Wrong("limit", refused)
             async with self._turns:
-                text = _shortened(await self._result(call))
+                value = await self._result(call)
+            text = _shortened(_as_text(value))
         except _Wrong as wrong:
             text = f"Error: {wrong}"
             span.text(sc.TOOL_RESULT, text)
@@ -84,7 +85,7 @@ class ToolRuns:
             raise RuntimeError(f"a tool call broke the engine: {error}") from error
         else:
             span.text(sc.TOOL_RESULT, text)
-            self._search(text, span)
+            self._search(text if isinstance(value, str) else _unescaped(text), span)
             span.end("ok", {sc.OI_OUTPUT: preview(text)})
         return Message("tool", text, tool_call_id=call.id)
 
@@ -111,7 +112,7 @@ class ToolRuns:
             span.set({sc.SOURCE_RANGES: found.at_once()})
         self.state.sources.search(found, span)
 
-    async def _result(self, call: ToolCall) -> str:
+    async def _result(self, call: ToolCall) -> Any:
         tool = self._tools.get(call.name)
         if tool is None:
             raise _Wrong("unknown_tool", f"there is no tool {call.name[:80]!r}; there are {self._names()}")
@@ -120,7 +121,7 @@ class ToolRuns:
             self.state.ledger.admit_tool_call()
         except LimitReached as error:
             raise _Wrong("limit", str(error)) from None
-        return _as_text(await self._run(tool, arguments))
+        return await self._run(tool, arguments)
 
     def _names(self) -> str:
         return ", ".join(sorted(self._tools))
@@ -189,12 +190,21 @@ def _as_text(value: Any) -> str:
     """A result as the model is told it: a text as it is, all else as JSON. The repr of an object is none."""
     if isinstance(value, str):
         return value
+    if inspect.iscoroutine(value):  # made by what was awaited; nobody will
+        value.close()
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         raise _Wrong(
-            "result", f"the tool returned a {type(value).__name__}, which JSON cannot hold"
+            "result", f"the tool returned a value of type {type(value).__name__}, which JSON cannot hold"
         ) from None
+
+
+def _unescaped(text: str) -> str:
+    """JSON with its strings as they were, so that lines of a document are found in it."""
+    for written, meant in (("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ('\\"', '"'), ("\\\\", "\\")):
+        text = text.replace(written, meant)
+    return text
 
 
 def _shortened(text: str) -> str:

@@ -45,6 +45,22 @@ def from_form(form: Any) -> Any:
     return _read(form, 0)
 
 
+def foreign_type(form: Any) -> str | None:
+    """The type of a part of a form that is written by its repr, None when there is none: such a value cannot
+    be read back. Of a container it means that it was nested too deeply.
+    """
+    left = [form]
+    while left:
+        one = left.pop()
+        if isinstance(one, list):
+            left += one
+        elif isinstance(one, dict):
+            if one.keys() == {"$repr", "$type"}:
+                return str(one["$type"])
+            left += one.values()
+    return None
+
+
 def as_text(value: Any) -> str:
     """The value as the text of an answer: a str as it is, everything else as Python writes it."""
     if issubclass(type(value), str):

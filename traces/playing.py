@@ -48,7 +48,9 @@ class Deck:
         """
         (root, sub), (now_root, now_sub) = self.program.models_at(path), models(path)
         model = root if request.model == now_root != now_sub else sub
-        return hash_of_request(prompt_hash, model, request.max_tokens, request.schema, request.tools)
+        return hash_of_request(
+            prompt_hash, model, request.max_tokens, request.schema, request.tools, request.corpus_id
+        )
 
     def elsewhere(self, path: Path, request_hash: str, occurrence: int) -> Reply | None:
         """A reply to an equal request anywhere: of the same path and occurrence first."""

@@ -35,7 +35,7 @@ def ask(*messages: Message, model: str = "openai/sub-test", **fields: Any) -> Co
     async def once() -> Completion:
         handler = LiteLLMHandler()
         try:
-            return await handler.complete(Request(model, messages, "sub", tools=(ADD,), **fields))
+            return await handler.complete(Request(model, messages, "sub", **{"tools": (ADD,), **fields}))
         finally:
             await handler.aclose()
 
@@ -74,6 +74,25 @@ def test_a_conversation_is_sent_as_the_protocol_wants_it(server: Loopback) -> No
         {"id": "call_7", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
     ]
     assert told == {"role": "tool", "content": "2", "tool_call_id": "call_7"}
+
+
+def test_arguments_that_are_no_object_are_sent_back_as_an_empty_one(server: Loopback) -> None:
+    broken = tuple(ToolCall(f"call_{n}", "add", text) for n, text in enumerate(('{"a": 1', "[1]", "")))
+    ask(Message("user", "sum?"), Message("assistant", "", tool_calls=broken))
+    said = server.requests[0]["body"]["messages"][1]
+    assert [call["function"]["arguments"] for call in said["tool_calls"]] == ["{}"] * 3
+
+
+@pytest.mark.parametrize(
+    ("schema", "tools", "sent"),
+    [({"type": "object"}, (), True), ({"type": "array"}, (), False), ({"type": "object"}, (ADD,), False)],
+    ids=["object", "array", "object, with tools"],
+)
+def test_a_schema_is_sent_beside_the_messages_where_servers_take_it(
+    server: Loopback, schema: dict[str, Any], tools: tuple[ToolSpec, ...], sent: bool
+) -> None:
+    ask(Message("user", "what?"), schema=schema, tools=tools)
+    assert ("response_format" in server.requests[0]["body"]) is sent
 
 
 def test_a_model_that_takes_no_tools_is_an_error_not_a_call_without_them(

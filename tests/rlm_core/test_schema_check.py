@@ -100,3 +100,12 @@ def test_a_check_ends_whatever_the_schema(
     except SchemaError as error:
         problem = str(error)
     assert re.search(why, problem or ""), problem
+
+
+def test_fences_without_end_are_looked_through_once() -> None:
+    with pytest.raises(NotJson, match="it is not JSON"):
+        parse_json("```json\n" * 200_000)
+
+
+def test_a_block_with_line_ends_of_windows_is_read() -> None:
+    assert parse_json('Here:\r\n```json\r\n{"a": 1}\r\n```\r\n') == {"a": 1}

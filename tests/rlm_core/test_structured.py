@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlm_core import Request
+from rlm_core import Limits, Request
 from rlm_core import semconv as sc
 from rlm_core.errors import ConfigError
 from rlm_core.options import Options
@@ -208,3 +208,62 @@ def test_a_child_run_shares_what_was_answered() -> None:
 def test_without_the_option_equal_calls_are_asked_again() -> None:
     answer, script = play("FINAL(llm_batch(['x', 'x']))")
     assert (len(script.sub_requests), answer.cache_hits) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("[" * 150 + "]" * 150, "nested deeper than 100 levels"),
+        ("[" + "0," * 1_000_000 + "0]", "more than 1,000,000 parts"),
+    ],
+    ids=["deep", "large"],
+)
+def test_a_reply_that_code_could_not_be_given_exactly_does_not_fit(reply: str, why: str) -> None:
+    answer, script = play("x = llm_query('?', schema={})\nFINAL([x.kind, x.message])", sub=lambda _: reply)
+    assert answer.value[0] == "schema" and why in answer.value[1], answer
+    assert len(script.sub_requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "kind"),
+    [
+        ("__import__('datetime').date(2026, 1, 1)", {"type": "string"}, "datetime.date"),
+        ("[object()]", {"type": "array"}, "object"),
+    ],
+)
+def test_the_repr_of_an_object_is_no_text_that_fits(value: str, schema: dict[str, Any], kind: str) -> None:
+    script = Script([cell(f"FINAL({value})")] * 3)
+    answer = run(script, options=Options(schema=schema))
+    assert answer.mark == "schema"
+    assert f"it holds a value of type {kind}, which JSON cannot hold" in script.outputs[0].replace(
+        "builtins.", ""
+    )
+
+
+def test_an_answer_of_many_rows_is_checked_to_its_end() -> None:
+    row = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
+    answer, _ = play("FINAL([{'a': 1}] * 20_000)", options=Options(schema={"type": "array", "items": row}))
+    assert answer.mark is None and len(answer.value) == 20_000
+
+
+def test_what_was_answered_after_a_failure_is_a_hit_later() -> None:
+    from rlm_core.errors import ModelError
+
+    answers = iter([ModelError("auth", "no"), "late"])
+    answer, script = play(
+        "a = llm_batch(['x', 'x'])\nFINAL([bool(a[0]), a[1], llm_query('x')])",
+        sub=lambda request: next(answers),
+        options=Options(cache=True),
+    )
+    assert answer.value == [False, "late", "late"] and (len(script.sub_requests), answer.cache_hits) == (2, 1)
+
+
+def test_a_hit_that_the_budget_refused_is_refused_again_when_its_worker_is_rebuilt() -> None:
+    answer, _ = play(
+        "a = llm_batch(['x', 'x'])",
+        "import os\nos._exit(1)",
+        "FINAL([bool(one) or one.kind for one in a])",
+        options=Options(cache=True),
+        limits=Limits(max_calls=1),
+    )
+    assert answer.value == [True, "budget"]

@@ -181,7 +181,7 @@ def sleeps() -> str:
         (add, '{"a": 1, "c": 2}', "'c' was unexpected"),
         (add, "a=1", "the arguments were not understood: it is not JSON"),
         (add, "[1]", "do not fit the tool"),
-        (gone, "", "returned a object, which JSON cannot hold"),
+        (gone, "", "returned a value of type object, which JSON cannot hold"),
         (stops, "", "StopIteration"),
         (exits, "{}", "SystemExit: 3"),
         (cancels, "{}", "CancelledError"),
@@ -282,6 +282,37 @@ def test_rounds_and_calls_are_on_record_below_their_sub_call(recorded: Recorded)
     assert ranges and ranges[0][0] == 1, "what a tool read of the corpus is known"
 
 
+def test_short_lines_that_a_tool_found_count_as_read(recorded: Recorded) -> None:
+    rows = "".join(f"{n};quay {n}\n" for n in range(40))
+    script = Script([cell("FINAL(llm_query('how many?'))")], once(("corpus_search", '{"query": "quay"}')))
+    with open_recording(recorded.home, recorded.run_id, {}) as recording:
+        run(
+            script, rows, options=Options(tools=(BUILTIN["corpus_search"],)),
+            recorder=recording.recorder, run_id=recorded.run_id,
+        )  # fmt: skip
+    (found,) = (s for s in load_run(recorded.home, recorded.run_id).spans if s.kind == "tool")
+    ranges = json.loads(found.attributes[sc.SOURCE_RANGES])["ranges"]
+    assert sum(end - start for _, start, end in ranges) > 0.9 * len(rows)
+
+
+def test_equal_calls_whose_tools_read_other_documents_are_other_questions() -> None:
+    child = cell("FINAL(llm_query('What does it say?'))")
+    codes = "FINAL([rlm_query('what?', context=text) for text in ('of alpha', 'of beta', 'of beta')])"
+    script = Script(
+        [cell(codes), child, child, child], once(("corpus_read", '{"document":0,"start":0,"end":9}'))
+    )
+    answer = run(script, options=Options(cache=True, tools=(BUILTIN["corpus_read"],)))
+    assert (answer.value, answer.cache_hits) == (["of alpha", "of beta", "of beta"], 1)
+
+
+def test_a_coroutine_within_a_result_is_an_error_and_leaves_nothing_behind() -> None:
+    async def twice() -> Any:
+        """Return what was not awaited."""
+        return slow_add(1, 1)
+
+    assert "a value of type coroutine" in said(ask(once(("twice", "{}")), twice)[0])
+
+
 # -- those that are built in
 
 
@@ -294,6 +325,7 @@ def test_rounds_and_calls_are_on_record_below_their_sub_call(recorded: Recorded)
         ("2 ** 100", str(2**100)),
         ("1 + 1 == 2", "true"),
         ("round(10 / 3, 2)", "3.33"),
+        ("2 ** -1e9", "0.0"),
     ],
 )
 def test_arithmetic(expression: str, result: str) -> None:
