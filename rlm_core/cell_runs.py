@@ -66,6 +66,15 @@ class CellRuns:
         code = check(cell.code, known, self.documents, self._from_calls)
         phase = self._phase(code)
         span = self._start(cell, code, number, iteration, phase, parent)
+        try:
+            return await self._run(cell, code, number, iteration, phase, span)
+        except BaseException:  # cancelled, also once more while it was being given up
+            span.end("cancelled")
+            raise
+
+    async def _run(
+        self, cell: Cell, code: CodeReport, number: int, iteration: int, phase: str, span: RunSpan
+    ) -> CellResult:
         scope = CellScope(number, span, self.host, self.environment.interrupt)
         self.host.scope, self.host.iteration = scope, iteration
         if (instead := self._instead(number, iteration, span)) is not None:
@@ -81,34 +90,21 @@ class CellRuns:
             return await self._after_death(cell, code, death, scope, phase)
         except PlaybackStopped:
             scope.ended = True  # what stands in line is dropped; what was sent is paid for, and ends first
-            try:
-                await self.environment.settle()
-            finally:
-                span.end("cancelled")
+            await self.environment.settle()
             raise
         except BaseException:
             scope.ended = True
             self.environment.drop_calls()
             await self.environment.settle()
-            span.end("cancelled")
             raise
         scope.ended = True
         await self.environment.settle()
-        try:
-            touched = await self._touched(report.given)
-        except asyncio.CancelledError:
-            span.end("cancelled")
-            raise
-        return self._finish(cell, code, report, scope, phase, touched)
+        return self._finish(cell, code, report, scope, phase, await self._touched(report.given))
 
     def _instead(self, number: int, iteration: int, span: RunSpan) -> str | None:
         """What the root is shown of a cell that is not run again while a record is played."""
         playback = self.state.playback
-        try:
-            shown = None if playback is None else playback.cell(self.path, iteration, number)
-        except BaseException:  # the record ends in this cell
-            span.end("cancelled")
-            raise
+        shown = None if playback is None else playback.cell(self.path, iteration, number)
         if shown is not None:
             span.text(sc.STDOUT_SHOWN, shown)
             span.set({sc.EXCEPTION_TYPE: "NotRunAgain"})

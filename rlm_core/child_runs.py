@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
@@ -90,10 +91,10 @@ def _played(
     """The answer of a child run out of the record that is played."""
     if state.playback is None:
         return None
-    try:
-        question = sha256_text(host.text_of(slot.prompt)) if slot.too_large is None else None
-    except CorpusError:
-        question = None
+    question = None
+    if slot.too_large is None and chars_of(slot.prompt) <= state.limits.max_prompt_chars:
+        with contextlib.suppress(CorpusError):
+            question = sha256_text(host.text_of(slot.prompt))
     return state.playback.child(host.place(scope, call, index), key, question)
 
 

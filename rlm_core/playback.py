@@ -86,7 +86,10 @@ class Playback(Protocol):
         ...
 
     def child(self, place: Place, key: tuple[str, int], question_hash: str | None) -> Played | None:
-        """The answer of a child run (`key`: its request hash and occurrence) that need not run again."""
+        """The answer of a child run (`key`: its request hash and occurrence) that need not run again.
+
+        `question_hash` None: its question cannot be read or is too large, and it will be turned away.
+        """
         ...
 
     def child_path(self, place: Place, key: tuple[str, int]) -> str:

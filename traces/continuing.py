@@ -95,9 +95,12 @@ class Continuing:
 
     def child(self, place: Place, key: tuple[str, int], question_hash: str | None) -> Played | None:
         """The recorded answer of a child run; one that did not come to its end is played from its start."""
-        turned_away = self.program.refused.get((place.path, place.cell, question_hash or ""))
-        if turned_away is not None and self._whole(place.path, place.cell) is not None:
-            return self._serve(None, turned_away)
+        if question_hash is None:
+            return None
+        if self._whole(place.path, place.cell) is not None and not self._open(place, key[0]):
+            refused = self.program.turned_away(place.path, place.cell, question_hash, place.ordinal)
+            if refused is not None:
+                return self._serve(None, refused)
         return self._reply(place, key[0])
 
     def child_path(self, place: Place, key: tuple[str, int]) -> str:

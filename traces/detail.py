@@ -149,9 +149,13 @@ def _attempt(span: SpanRow) -> dict[str, Any]:
 
 
 def _messages(view: RunView, span: SpanRow) -> tuple[list[dict[str, Any]] | None, bool | None]:
-    """What a root call was sent: each says how many messages it shares with the one before on its path."""
-    if span.kind != "root_call":
-        return None, None
+    return sent_messages(view, span) if span.kind == "root_call" else (None, None)
+
+
+def sent_messages(view: RunView, span: SpanRow) -> tuple[list[dict[str, Any]], bool]:
+    """What a root call was sent, {role, sha256} each, and whether the record has all of it: each call says
+    how many messages it shares with the one before on its path.
+    """
     path = span.attributes.get(sc.RUN_PATH)
     history: list[dict[str, Any]] = []
     complete = True

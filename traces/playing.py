@@ -275,9 +275,12 @@ class Playing:
         mine = self.deck.program.calls.get(full) or self._next_in_cell(full)
         if mine is not None and mine.key in self.patches.calls:
             return self._serve(mine.key, self.patches.calls[mine.key], "patch")
-        refused = self.deck.program.refused.get((*full[:2], question_hash or ""))
-        if refused is not None:
-            return self._serve(None, refused)
+        if question_hash is None:
+            return None
+        if mine is None:  # equal questions over other texts may have been answered
+            refused = self.deck.program.turned_away(*full[:2], question_hash, place.ordinal)
+            if refused is not None:
+                return self._serve(None, refused)
         if self._recorded_path(place, key) is not None:
             return None
         call = self._recorded_child(full, key)

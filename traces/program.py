@@ -28,6 +28,7 @@ from traces.view import RunView
 
 Reply = dict[str, Any]
 Key = tuple[str, int, str, int]  # run path, cell, request hash, occurrence
+Refusal = tuple[str, int, str]  # run path, cell, question hash
 _INTERRUPTED: Final = (
     "[the cell was interrupted: "  # in what the root was shown, for records without the fact
 )
@@ -91,7 +92,7 @@ class Program:
     turns: Mapping[tuple[str, int], Turn]
     cells: Mapping[tuple[str, int], RecordedCell]
     calls: Mapping[Key, RecordedCall]
-    refused: Mapping[tuple[str, int, str], Reply]  # child runs turned away: by path, cell, question hash
+    refused: Mapping[Refusal, Mapping[int, Reply]]  # child runs turned away: by ordinal in the cell
     budgets: Mapping[tuple[str, int], tuple[Reply, ...]]
     ends: Mapping[str, str]  # run path -> stop reason
     summaries: Mapping[tuple[str, int], Summed] = field(default_factory=dict)  # of older turns, before a turn
@@ -101,6 +102,13 @@ class Program:
     def models_at(self, path: str) -> tuple[str, str]:
         """Root and sub model of the run at a path."""
         return self.options.models_at(path.count("."), self.root_model, self.sub_model)
+
+    def turned_away(self, path: str, cell: int, question_hash: str, ordinal: int) -> Reply | None:
+        """What a child run with this question was told that never ran: the one at this place in the cell,
+        else any.
+        """
+        found = self.refused.get((path, cell, question_hash), {})
+        return found.get(ordinal) or next(iter(found.values()), None)
 
 
 def read_program(view: RunView) -> Program:
@@ -114,7 +122,9 @@ def read_program(view: RunView) -> Program:
     question = reader.text(top, sc.QUESTION)
     corpus_id, seeds = top.attributes.get(sc.CORPUS_ID), decoded(top.attributes.get(sc.SEEDS))
     if question is None or not isinstance(corpus_id, str):
-        raise RecordError("The record does not hold the question or the corpus, so it cannot be played again.")
+        raise RecordError(
+            "The record does not hold the question or the corpus, so it cannot be played again."
+        )
     seed = seeds.get("random") if isinstance(seeds, dict) else None
     if type(seed) is not int:
         raise RecordError("The record does not hold the seeds of the run, so it cannot be played again.")
@@ -320,15 +330,16 @@ class _Reader:
             return {"err": span.error_type, "msg": _text(span.attributes.get(sc.ERROR_MESSAGE)) or ""}
         return None
 
-    def refused(self) -> dict[tuple[str, int, str], Reply]:
+    def refused(self) -> dict[Refusal, dict[int, Reply]]:
         """Child runs that were turned away before they were any."""
-        found = {}
+        found: dict[Refusal, dict[int, Reply]] = defaultdict(dict)
         for span in self._view.spans:
             place, question = self._place(span), _text(span.attributes.get(sc.PROMPT_HASH))
             known = span.attributes.get(sc.REQUEST_HASH) is not None
             if place is not None and question and not known and (reply := self._reply(span)) is not None:
-                found[(*place, question)] = reply
-        return found
+                ordinal = span.attributes.get(sc.CALL_ORDINAL)
+                found[(*place, question)][ordinal if type(ordinal) is int else 0] = reply
+        return dict(found)
 
     def budgets(self) -> dict[tuple[str, int], tuple[Reply, ...]]:
         """What `budget()` answered, by run path and cell, in order."""

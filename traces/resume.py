@@ -6,7 +6,7 @@ run that continued another one and died too is continued with the records of bot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -15,13 +15,13 @@ from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, InputError, RecordError
 from rlm_core.limits import Before, Limits
-from rlm_core.lm_handler import Usage
+from rlm_core.lm_handler import Usage, estimate_tokens
 from rlm_core.options import Options
 from rlm_core.pricing import PriceTable
 from rlm_core.telemetry import Attribute, as_json
 from rlm_core.tools import Tool
 from traces.continuing import Continuing, Where
-from traces.detail import decoded
+from traces.detail import decoded, sent_messages
 from traces.home import Home
 from traces.program import Program, Turn, read_program
 from traces.recorded_settings import lacking, read_limits
@@ -84,15 +84,17 @@ def continuation(
     """
     if (why := no_dead_run(view)) is not None:
         raise InputError(why)
-    views = _chain(home, view)
+    if view.summary.resumed_from is not None and not view.spans:
+        of = view.summary.resumed_from
+        raise RecordError(f"The run {view.run_id} died before it began: resume run {of}, which it continues.")
     facts = top_facts(view)
-    program = _joined([read_program(one) for one in views])
+    views, left_out = _chain(home, view)
+    program, struck = _joined([_cut(read_program(one)) for one in views])
     was = read_limits(facts.text(sc.LIMITS), spending=True)
     limits, before = replace(was, **given), spent_before(view, prices or PriceTable())
     _check_limits(view, was, limits, before)
-    cut, struck = _cut(program)
     seeds = decoded(facts.text(sc.SEEDS))
-    texts = {sha256: text for one in reversed(views) for sha256, text in _shown(one, cut).items()}
+    texts = {sha256: text for one in reversed(views) for sha256, text in _shown(one, program).items()}
     return Continuation(
         of=view.run_id,
         question=program.question,
@@ -104,8 +106,8 @@ def continuation(
         limits=limits,
         options=_with_tools(program.options, tools or {}),
         before=before,
-        playing=Continuing(cut, texts.get, struck, anyway),
-        warnings=changed_versions(program.versions),
+        playing=Continuing(program, texts.get, struck, anyway),
+        warnings=(*left_out, *changed_versions(program.versions)),
     )
 
 
@@ -129,11 +131,21 @@ def _check_limits(view: RunView, was: Limits, now: Limits, before: Before) -> No
             "--max-seconds more"
         )
     reason = view.summary.stop_reason or ""
-    names = _STRIKES.get(reason, ())
+    names = [name for name in _STRIKES.get(reason, ()) if getattr(was, name) is not None]
+    if _calls_left(view):
+        names = [name for name in names if name != "max_calls"]
     if names and not any(_larger(getattr(now, name), getattr(was, name)) for name in names):
         options = ", ".join(_OPTION.get(name, f"--{name.replace('_', '-')}") for name in names)
         which = "limit of turns" if reason == "max_iterations" else "budget"
         raise InputError(f"run {view.run_id} was stopped by its {which}: give a larger one ({options})")
+
+
+def _calls_left(view: RunView) -> bool:
+    """Whether a run says that it had not used up its sub-calls."""
+    said = decoded(top_facts(view).text(sc.LEDGER))
+    calls = said.get("calls") if isinstance(said, dict) else None
+    spent, limit = (calls.get("spent"), calls.get("limit")) if isinstance(calls, dict) else (None, None)
+    return type(spent) is int and type(limit) is int and spent < limit
 
 
 def _larger(now: Any, was: Any) -> bool:
@@ -144,19 +156,24 @@ def _larger(now: Any, was: Any) -> bool:
 
 
 def spent_before(view: RunView, prices: PriceTable) -> Before:
-    """What a run and those it continued have spent. A call that was in flight at its death counts with an
+    """What a run and those it continued have spent. An attempt that was in flight at its death counts with an
     estimate of its input, and makes the sum of dollars unknown: it may well be billed.
     """
-    asked = [span for span in view.spans if span.kind in CALL_KINDS]
-    spend = spend_of(asked)
+    asked = {span.span_id: span for span in view.spans if span.kind in CALL_KINDS}
+    tries = [span for span in view.spans if span.kind == "attempt" and span.parent_id in asked]
+    tried = {span.parent_id for span in tries}
+    spend = spend_of(span for span in asked.values() if span.status != "lost")
+    spend.add_gaps(int(view.summary.problems > 0))
+    for span in tries:  # a call that was under way has no sum of its own
+        if asked[span.parent_id or ""].status == "lost":
+            spend.add_call(span)
     tokens, usd = spend.input + spend.output, spend.known_usd
-    for span in asked:
-        if span.status == "lost" and span.kind == "sub_call" and span.model is not None:
-            chars = span.attributes.get(sc.PROMPT + ".chars")
-            usage = Usage(input=(chars + 3) // 4 if type(chars) is int and chars > 0 else 0, output=0)
+    for span in tries:
+        if span.status == "lost" and span.model is not None:
+            usage = Usage(input=_sent(view, asked[span.parent_id or ""]), output=0)
             tokens += usage.input or 0
             usd += prices.price(span.model, usage).usd or Decimal(0)
-    admitted = sum(map(_was_admitted, view.spans))
+    admitted = sum(_was_admitted(span, tried) for span in view.spans)
     earlier = _recorded_before(top_facts(view).text(sc.RESUME_SPENT))
     return Before(
         calls=earlier.calls + admitted,
@@ -168,14 +185,25 @@ def spent_before(view: RunView, prices: PriceTable) -> Before:
     )
 
 
-def _was_admitted(span: SpanRow) -> bool:
+def _sent(view: RunView, call: SpanRow) -> int:
+    """About how many tokens a call was asked with."""
+    if call.kind == "root_call":
+        listed = sent_messages(view, call)[0]
+        texts = view.payloads({message["sha256"] for message in listed})
+        return sum(estimate_tokens(texts.get(message["sha256"], "")) for message in listed)
+    chars = call.attributes.get(sc.PROMPT + ".chars")
+    return (chars + 3) // 4 if type(chars) is int and chars > 0 else 0
+
+
+def _was_admitted(span: SpanRow, tried: Collection[str | None]) -> bool:
     """Whether a span is a call that the ledger counted: one that was asked, a hit of the cache, a child run
-    that ended well (one that did not is begun again).
+    that came to its end (one that did not is begun again).
     """
     source, facts = span.attributes.get(sc.SERVED_FROM), span.attributes
     if span.is_child_run:
-        return source is None and span.status == "ok"
-    asked = source == "cache" or span.status == "lost" or facts.get(sc.ATTEMPTS) is not None
+        failed = span.status == "error" and span.error_type != "budget"
+        return source is None and (span.status == "ok" or failed)
+    asked = source == "cache" or facts.get(sc.ATTEMPTS) is not None or span.span_id in tried
     return span.kind == "sub_call" and asked
 
 
@@ -207,30 +235,37 @@ def _as_dict(before: Before) -> dict[str, Any]:
 # -- the record
 
 
-def _chain(home: Home, view: RunView) -> list[RunView]:
-    """The run and those it continued, newest first, as far as they are on record and all went one way."""
-    views = [view]
-    while len(views) < _MOST_RUNS:
-        last = views[-1]
-        earlier = last.summary.resumed_from
-        if earlier is None or top_facts(last).flag(sc.RESUME_ANYWAY):
-            break
-        try:
-            views.append(load_run(home, earlier))
-        except (InputError, RecordError):
-            break
-    return views
-
-
-def _joined(programs: list[Program]) -> Program:
-    """The newest record, with what an earlier one holds beyond it: the newer run may have died on its way
-    through what the earlier one had.
+def _chain(home: Home, view: RunView) -> tuple[list[RunView], tuple[str, ...]]:
+    """The run and those it continued, newest first, as far as they are on record and all went one way; and in
+    words which one is left out.
     """
-    joined, *earlier = programs
-    for program in earlier:
+    views = [view]
+    while (earlier := views[-1].summary.resumed_from) is not None and len(views) < _MOST_RUNS:
+        last = views[-1]
+        why = "went its own way (--anyway)" if top_facts(last).flag(sc.RESUME_ANYWAY) else None
+        if why is None:
+            try:
+                views.append(load_run(home, earlier))
+                continue
+            except (InputError, RecordError):
+                why = "continues it, but it is not on record any more"
+        return views, (
+            f"nothing is served from run {earlier}: run {last.run_id} {why}; what it had not reached is paid "
+            "once more",
+        )
+    return views, ()
+
+
+def _joined(parts: list[tuple[Program, frozenset[Where]]]) -> tuple[Program, frozenset[Where]]:
+    """The newest record, with what an earlier one holds beyond it: the newer run may have died on its way
+    through what the earlier one had. And the cells of it that come out otherwise, see `_cut`.
+    """
+    (joined, struck), *earlier = parts
+    for program, limited in earlier:
         cells = {
             where: cell for where, cell in joined.cells.items() if cell.ended or where not in program.cells
         }
+        struck |= {where for where in limited if where not in cells}
         calls = {key: call for key, call in joined.calls.items() if call.reply is not None}
         joined = replace(
             joined,
@@ -241,27 +276,36 @@ def _joined(programs: list[Program]) -> Program:
             refused={**program.refused, **joined.refused},
             budgets={**program.budgets, **{w: told for w, told in joined.budgets.items() if told}},
         )
-    return joined
+    return joined, struck
 
 
 def _cut(program: Program) -> tuple[Program, frozenset[Where]]:
     """The program of a run without what came after a budget had refused its calls, and the cells in which it
-    did: with a larger budget they come out otherwise.
+    did: with a larger budget they come out otherwise. So do child runs that met it inside, and the cells that
+    asked them.
     """
     if program.ends.get("0") != "budget":
         return program, frozenset()
     first: dict[str, int] = {}
     refused = [call.key[:2] for call in program.calls.values() if _is_refusal(call.reply)]
-    refused += [where[:2] for where, reply in program.refused.items() if _is_refusal(reply)]
+    refused += [w[:2] for w, told in program.refused.items() if any(map(_is_refusal, told.values()))]
     for path, number in refused:
         first[path] = min(number, first.get(path, number))
+    children = {call.child_path: call for call in program.calls.values() if call.child_path}
+    limited = {path for path, reason in program.ends.items() if reason == "budget"}
+    again = {}
+    for path in sorted(children, key=lambda path: -path.count(".")):  # the innermost first
+        if path in first or path in limited:
+            again[children[path].key] = replace(children[path], reply=None)
+            above, number = children[path].key[:2]
+            first[above] = min(number, first.get(above, number))
     struck = frozenset(where for where in first.items() if where in program.cells)
     last = {path: program.cells[path, number].iteration for path, number in struck}
     turns: dict[Where, Turn] = {
         where: turn for where, turn in program.turns.items() if where[1] <= last.get(where[0], where[1])
     }
     cells = {w: cell for w, cell in program.cells.items() if w[1] <= first.get(w[0], w[1])}
-    return replace(program, turns=turns, cells=cells), struck
+    return replace(program, turns=turns, cells=cells, calls={**program.calls, **again}), struck
 
 
 def _is_refusal(reply: Mapping[str, Any] | None) -> bool:

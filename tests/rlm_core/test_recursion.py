@@ -97,6 +97,50 @@ def test_depth_three_width_eight_concurrency_two_finishes(monkeypatch: pytest.Mo
     assert answer.tokens["input"] == 3 * 2 * runs, "each run has a root call and a sub-call"
 
 
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_tree_that_is_cancelled_leaves_no_span_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, times: int, waits: bool
+) -> None:
+    """`times` 2: once more while it gives up. `waits` False: its cells have ended, their calls have not."""
+
+    sent = asyncio.Event()
+
+    async def work(repl: Repl) -> None:
+        call = asyncio.ensure_future(repl.rlm_batch("level 1"))
+        await (call if waits else sent.wait())
+
+    async def deep(repl: Repl) -> None:
+        call = asyncio.ensure_future(repl.llm_batch("a", "b", "c"))
+        await (call if waits else sent.wait())
+
+    async def model(request: Request) -> Completion:
+        if request.role == "root":
+            return Completion(cell("deep" if "level 1" in request.messages[1].content else "work"))
+        sent.set()
+        await asyncio.sleep(0.05)
+        rlm.cancel()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            if times == 2:
+                rlm.cancel()
+                await asyncio.sleep(0.01)
+        return Completion("too late")
+
+    without_workers(monkeypatch, {"work": work, "deep": deep})
+    home = Home(tmp_path / "home")
+    with (
+        open_recording(home, RUN, {}) as recording,
+        RLM("test/root", "test/sub", handler=FunctionLMHandler(model), retries=FAST) as rlm,
+    ):
+        answer = rlm.ask("what?", "the corpus", recorder=recording.recorder, run_id=RUN)
+        recording.close("cancelled")
+    spans = load_run(home, RUN).spans
+    assert answer.stop_reason == "cancelled" and sum(span.kind == "cell" for span in spans) == 2
+    assert not [(span.kind, span.status) for span in spans if span.end_ns is None]
+
+
 # -- width and depth
 
 

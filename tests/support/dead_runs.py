@@ -45,8 +45,8 @@ def go_on(
 ) -> tuple[Answer, RunView, Continuation]:
     """Continue a run with a scripted model; the answer, the new record and what it was continued with."""
     anyway = given.pop("anyway", False)
-    tools = given.pop("tools", None)
-    more = continuation(home, view, given, anyway=anyway, tools=tools)
+    tools, prices = given.pop("tools", None), given.pop("prices", None)
+    more = continuation(home, view, given, anyway=anyway, tools=tools, prices=prices)
     with (
         RLM(
             more.root,
@@ -55,6 +55,7 @@ def go_on(
             limits=more.limits,
             retries=policy,
             options=more.options,
+            prices=prices,
         ) as rlm,
         open_recording(home, new_id, {}) as recording,
     ):
