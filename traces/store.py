@@ -81,7 +81,7 @@ def reader(home: Home, deadline: float) -> Iterator[DuckDBPyConnection | None]:
     Waits for writers until `deadline` (of `time.monotonic`); raises StoreBusy after it, StoreUnreadable for
     a damaged file.
     """
-    with GATE:
+    with GATE, _ctrl_c():
         con = _instance(home).cursor()
         try:
             if home.store in _attached:  # a second opening would, when closed, drop the lock of the first
@@ -145,7 +145,7 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def writer(path: Path, deadline: float) -> Iterator[DuckDBPyConnection]:
     """A writing connection to an up-to-date schema, for use under the ingest lock. Raises like `reader`."""
-    with GATE:
+    with GATE, _ctrl_c():
         if not path.exists():
             _make(path)
         con = _patiently(lambda: duckdb.connect(str(path), config=_CONFIG), path, deadline)
@@ -153,6 +153,17 @@ def writer(path: Path, deadline: float) -> Iterator[DuckDBPyConnection]:
             path.chmod(0o600)
             migrate(con)
             yield con
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[None]:
+    """DuckDB says of a query that Ctrl-C broke off that something went wrong; here it is what it was."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _make(path: Path) -> None:

@@ -23,6 +23,7 @@ from traces.same_answer import same_answer
 from traces.view import RunView
 
 RLM: Final = "rlm"  # of records that were made before there were others
+_LIMITS: Final = ("max_iterations", "budget", "timeout")  # stop reasons of the run's own making
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class StrategyRow:
     not try, or it ended before that was known). `note` is why there is no answer, or what its own program
     says of it. `sub_calls` and `tool_calls` count those of child runs too. `cost_usd` None = unknown. `demo`:
     a demo model took part; `scripted`: no model did. `correct` is None for both, without an expected answer,
-    and where the comparison cannot tell.
+    where the comparison cannot tell, and where an error or a cancellation is why there is no answer (a corpus
+    that does not fit is one): that is not a wrong answer. Without an answer at a limit it is False.
     """
 
     strategy: str
@@ -89,7 +91,8 @@ def _row(view: RunView, expected: str | None, how: str) -> StrategyRow:
     run, facts = view.summary, Facts(view.spans[0].attributes if view.spans else {})
     demo = run.demo or any(span.role is not None and is_demo(span.model or "") for span in view.spans)
     scripted = facts.flag(sc.SCRIPTED)
-    quality = expected is not None and not (demo or scripted)
+    tried = run.answer is not None or run.stop_reason in _LIMITS
+    quality = expected is not None and tried and not (demo or scripted)
     kinds = Counter(span.kind for span in view.spans)
     return StrategyRow(
         strategy=run.strategy or RLM,

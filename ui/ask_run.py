@@ -94,7 +94,7 @@ def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:
 def run_repeats(order: Order, times: int, home: Home, environ: Mapping[str, str]) -> list[Outcome]:
     """`run_order`, `times` in turn, over a corpus that is read once; each is a run with limits of its own.
 
-    A run that is cancelled is the last. Raises InputError for what cannot work.
+    Fewer when they are cancelled, see `run_in_turn`. Raises InputError for what cannot work.
     """
     titles = [f"run {number} of {times}" if number > 1 else None for number in range(1, times + 1)]
     return run_in_turn([order] * times, titles, home, environ)
@@ -105,7 +105,8 @@ def run_in_turn(
 ) -> list[Outcome]:
     """Orders over one corpus, which is read once, by the same models; each title is said before its run.
 
-    A run that is cancelled is the last. Raises InputError for what cannot work.
+    A wish to stop ends them all, also one that comes when a run has its answer already, or between two runs:
+    what has come out by then is returned. Raises InputError for what cannot work.
     """
     from ui.web.settings_keys import keys_lent
 
@@ -114,12 +115,18 @@ def run_in_turn(
     with nullcontext() if models.demo else keys_lent(home):
         ground = _ground(orders[0], models, home)
         for order, title in zip(orders, titles, strict=True):
-            if title is not None:
-                say(title)
-            if outcomes:
-                _, rlm = prepare(order, home, environ)
-            outcomes.append(_outcome(order, models, rlm, home, ground))
-            if outcomes[-1].answer.stop_reason == "cancelled":
+            try:
+                if title is not None:
+                    say(title)
+                if outcomes:
+                    _, rlm = prepare(order, home, environ)
+                outcome, stopped = _outcome(order, models, rlm, home, ground)
+            except KeyboardInterrupt:
+                if not outcomes:
+                    raise
+                break
+            outcomes.append(outcome)
+            if stopped:
                 break
     return outcomes
 
@@ -146,15 +153,19 @@ def _ground(order: Order, models: Models, home: Home) -> _Ground:
     return _Ground(corpus, problems, expected)
 
 
-def _outcome(order: Order, models: Models, rlm: RLM, home: Home, ground: _Ground) -> Outcome:
+def _outcome(order: Order, models: Models, rlm: RLM, home: Home, ground: _Ground) -> tuple[Outcome, bool]:
+    """What came of an order, and whether somebody wished to stop meanwhile."""
     recording, answer, cancelled = _recorded(order, rlm, home, ground.corpus, models)
     said = list(answer.notices)
     said.extend(filter(None, (recording.unwritable, recording.loss)))
     if not cancelled:  # a wish to stop must not wait for a lock; the next reading command ingests
-        said.extend(_ingested(home))
+        try:
+            said.extend(_ingested(home))
+        except KeyboardInterrupt:  # the answer is there, and paid for
+            cancelled = True
     for notice in said:
         say(notice)
-    return Outcome(
+    outcome = Outcome(
         question=order.question,
         models=models,
         corpus_id=ground.corpus.corpus_id,
@@ -166,6 +177,7 @@ def _outcome(order: Order, models: Models, rlm: RLM, home: Home, ground: _Ground
         estimate=ground.estimate,
         strategy=_strategy(order),
     )
+    return outcome, cancelled or answer.stop_reason == "cancelled"
 
 
 def _strategy(order: Order) -> str:

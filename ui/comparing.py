@@ -73,12 +73,13 @@ class Comparison:
     def failure(self) -> str:
         """Why it is a failure, as one sentence."""
         if self._cut_short:
-            return f"cancelled in strategy {len(self.outcomes)} of {self.wanted}"
+            within = self.outcomes[-1].answer.stop_reason == "cancelled"
+            return f"cancelled {'in' if within else 'after'} strategy {len(self.outcomes)} of {self.wanted}"
         return f"no answer of {self._failed[0].strategy}: {self._failed[0].note or 'it ended with an error'}"
 
     @property
     def _cut_short(self) -> bool:
-        return self.outcomes[-1].answer.stop_reason == "cancelled"
+        return len(self.outcomes) < self.wanted or self.outcomes[-1].answer.stop_reason == "cancelled"
 
     @property
     def _failed(self) -> list[StrategyRow]:

@@ -56,12 +56,13 @@ class Repeated:
     def failure(self) -> str:
         """Why it is a failure, as one sentence."""
         if self._cut_short:
-            return f"cancelled in run {len(self.outcomes)} of {self.wanted}"
+            within = self.outcomes[-1].answer.stop_reason == "cancelled"
+            return f"cancelled {'in' if within else 'after'} run {len(self.outcomes)} of {self.wanted}"
         return self.chosen.failure
 
     @property
     def _cut_short(self) -> bool:
-        return self.outcomes[-1].answer.stop_reason == "cancelled"
+        return len(self.outcomes) < self.wanted or self.outcomes[-1].answer.stop_reason == "cancelled"
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `rlmscope ask --repeat`: that of the chosen run, and what is true of all."""

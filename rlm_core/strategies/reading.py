@@ -136,17 +136,15 @@ class Direct(Reading):
         """Count, refuse what cannot fit, else ask once."""
         needed, window = texts.tokens_of(self.corpus) + self._overhead, self._window
         span.set({sc.FITS_TOKENS: needed, sc.FITS_WINDOW: window})
+        unknown = f"how much {self._root_model} takes is not known"
         if window is not None and needed > window:
             why = f"about {needed:,} tokens, and {self._root_model} takes {window:,}"
             return self._does_not_fit(span, why)
         if self.corpus.chars > (most := self.state.limits.max_prompt_chars):
-            return self._does_not_fit(
-                span,
-                f"{self.corpus.chars:,} characters, and a prompt may have {most:,} here (how much "
-                f"{self._root_model} takes is not known)",
-            )
+            known = unknown if window is None else f"{self._root_model} takes {window:,} tokens"
+            why = f"{self.corpus.chars:,} characters, and a prompt may have {most:,} here ({known})"
+            return self._does_not_fit(span, why)
         if window is None and not is_demo(self._root_model):
-            unknown = f"how much {self._root_model} takes is not known"
             self.state.notices.append(f"{unknown}: it is sent about {needed:,} tokens at once")
         pieces = texts.whole(self.corpus)
         text = await asyncio.to_thread(texts.render, self.corpus, pieces)

@@ -100,7 +100,7 @@ def test_a_corpus_that_the_server_finds_too_long_does_not_fit(
     running.use(Script(root=root, sub=sub, faults=[Fault("400_context", contains="The fence", times=None)]))
     said = compare(running, corpus, tmp_path / "home", "--strategies", "direct")
     (row,) = said["rows"]
-    assert (row["fits"], row["answer"], row["correct"]) == (False, None, False)
+    assert (row["fits"], row["answer"], row["correct"]) == (False, None, None)
     assert "does not fit" in row["note"]
     assert any("how much openai/root-model takes is not known" in notice for notice in said["notices"])
 

@@ -144,6 +144,8 @@ def test_it_is_said_that_nothing_is_known_of_the_window(asked: Asked) -> None:
 def test_more_than_a_prompt_may_have_is_not_sent_to_a_model_of_which_nothing_is_known(asked: Asked) -> None:
     answer = asked.run("direct", lambda _: "x", limits=Limits(max_prompt_chars=500))
     assert answer.error is not None and "a prompt may have 500 here" in answer.error and not asked.requests
+    known = asked.run("direct", lambda _: "x", limits=Limits(max_prompt_chars=500), root_window=100_000)
+    assert known.error is not None and "(test/root takes 100,000 tokens)" in known.error
 
 
 def test_an_empty_reply_is_no_answer_and_a_cut_one_says_so(asked: Asked) -> None:

@@ -344,3 +344,11 @@ def test_a_full_store_disk_is_said_and_the_run_stays_readable(
     assert dump(home)["span"] == []
     monkeypatch.undo()
     assert ingest(home).runs == (RUN,)
+
+
+def test_a_query_that_ctrl_c_broke_off_is_an_interruption(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with pytest.raises(KeyboardInterrupt), store.reader(home, store.deadline_in()):
+        raise RuntimeError("Query interrupted")  # as DuckDB says it
+    with pytest.raises(RuntimeError, match="else"), store.reader(home, store.deadline_in()):
+        raise RuntimeError("something else")

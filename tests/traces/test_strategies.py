@@ -77,7 +77,7 @@ def test_a_row_says_what_a_run_took_and_whether_it_is_right(home: Home) -> None:
     assert (rlm.strategy, rlm.root_calls, rlm.sub_calls, rlm.fits, rlm.correct) == ("rlm", 1, 2, None, True)
     assert (direct.strategy, direct.root_calls, direct.fits, direct.correct) == ("direct", 1, True, False)
     assert direct.tokens == {"input": 100, "output": 5, "total": 105} and direct.cost_status == "priced"
-    assert (too_long.answer, too_long.fits, too_long.root_calls, too_long.correct) == (None, False, 0, False)
+    assert (too_long.answer, too_long.fits, too_long.root_calls, too_long.correct) == (None, False, 0, None)
     assert too_long.note is not None and "does not fit" in too_long.note
     assert {row.demo or row.scripted for row in (rlm, direct, too_long)} == {False}
     assert [row.correct for row in strategy_rows(home, runs)] == [None] * 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,50 @@ def test_a_model_that_cannot_be_asked_is_one(
     result = call("compare-strategies", QUESTION, document, "--strategies", "retrieve", *PAID, "--json")
     assert result.code == 1 and json.loads(result.out)["rows"][0]["stop_reason"] == "error"
     assert result.err.splitlines()[-1].startswith("rlmscope: no answer of retrieve: the root model gave no")
+
+
+def test_what_does_not_fit_and_what_failed_is_no_wrong_answer(
+    call: Call, document: str, answered: Callable[[Any], Model]
+) -> None:
+    judged = ("--expected", "WZB-4453", *PAID, "--json")
+    answered("x")
+    options = ("--strategies", "direct,compaction", "--root-window", "20", *judged)
+    fits = {
+        row["fits"]: row["correct"]
+        for row in call("compare-strategies", QUESTION, document, *options).json["rows"]
+    }
+    assert fits == {False: None, None: None}
+    options = ("--strategies", "direct", "--max-calls", "1", "--max-tokens", "1", *judged)
+    (row,) = call("compare-strategies", QUESTION, document, *options).json["rows"]
+    assert (row["stop_reason"], row["answer"], row["correct"]) == ("budget", None, False)
+
+
+def at_the_end(*_: Any) -> str:
+    """Ctrl-C when a run has its answer already."""
+    os.kill(os.getpid(), signal.SIGINT)
+    return "ok"
+
+
+def in_duckdb(*_: Any) -> Any:
+    """Ctrl-C while the run is taken into the store."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("place", "strikes"), [("_status", at_the_end), ("_ingested", in_duckdb)])
+def test_a_wish_to_stop_that_comes_after_an_answer_ends_the_comparison_and_keeps_the_answer(
+    call: Call,
+    document: str,
+    answered: Callable[[Any], Model],
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    strikes: Callable[..., Any],
+) -> None:
+    model = answered("WZB-4453")
+    monkeypatch.setattr(f"ui.ask_run.{place}", strikes)
+    result = call("compare-strategies", QUESTION, document, "--strategies", READING, *PAID, "--json")
+    assert [row["answer"] for row in result.json["rows"]] == ["WZB-4453"] and len(model.models) == 1
+    assert result.code == 1
+    assert result.err.splitlines()[-1] == "rlmscope: cancelled after strategy 1 of 3"
 
 
 @pytest.mark.parametrize(
