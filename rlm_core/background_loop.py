@@ -93,7 +93,7 @@ class Work(Generic[T]):
 
     def _ended(self, task: asyncio.Task[T]) -> None:
         if task.cancelled():
-            self.future.set_exception(RunCancelled("the engine was closed before this had begun"))
+            self.future.set_exception(RunCancelled("the engine was closed before this had ended"))
         elif (error := task.exception()) is not None:
             self.future.set_exception(error)
         else:

@@ -59,7 +59,7 @@ class Script:
 def run(script: Script, corpus: Any = "the corpus", *, question: str = "what?", **options: Any) -> Answer:
     """One run of a script."""
     limits = options.pop("limits", None) or Limits()
-    ask = {key: options.pop(key) for key in ("recorder", "on_event", "run_id") if key in options}
+    ask = {key: options.pop(key) for key in ("recorder", "on_event", "run_id", "events") if key in options}
     handler = FunctionLMHandler(script, concurrency=limits.concurrency)
     options.setdefault("retries", FAST)
     with RLM("test/root", "test/sub", handler=handler, limits=limits, **options) as rlm:
