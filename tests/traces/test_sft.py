@@ -19,7 +19,7 @@ from tests.support.replays import recorded
 from tests.traces.records import RUN, recording
 from traces.exporters.secrets import redacted
 from traces.exporters.sft_chat import Example
-from traces.exporters.sft_examples import RunExamples
+from traces.exporters.sft_examples import CALLED_WRONG, RunExamples
 from traces.exporters.sft_runs import Choice, left_out
 from traces.home import Home
 from traces.opinions import judge, opinions
@@ -48,6 +48,16 @@ def test_a_conversation_with_a_failed_cell_is_left_out_its_other_turns_are_not(h
         ("turns", "```repl\nx = 7\nprint(x)\n```"),
         ("turns", "```repl\nFINAL(x)\n```"),
     ]
+
+
+@pytest.mark.parametrize("kind", ["iteration", "cell"])
+def test_what_lies_below_something_called_wrong_is_left_out_and_so_is_its_turn(home: Home, kind: str) -> None:
+    view = recorded(home, "r = llm_query('what?')\nprint(r)", "FINAL(7)", sub=lambda _: "it")
+    wrong = next(span.span_id for span in view.spans if span.kind == kind)
+    judge(home, view.run_id, span_id=wrong, verdict="wrong")
+    found, reasons = of(home, view)
+    assert reasons == {CALLED_WRONG: 3}
+    assert [(one.kind, one.messages[-1].content) for one in found] == [("turns", "```repl\nFINAL(7)\n```")]
 
 
 def test_a_turn_without_a_cell_is_left_out(home: Home) -> None:
@@ -267,3 +277,12 @@ def test_values_that_a_text_calls_a_key_are_replaced_and_words_are_not() -> None
         "a risk-based",
     ):
         assert redacted(plain) == (plain, 0)
+
+
+def test_keys_are_looked_for_in_time_that_grows_with_the_text_alone() -> None:
+    for text in ("a-" * 100_000, "api_key=" * 20_000, "eyJaaaaaaaaaaaaa-" * 5_000, "sk-" * 20_000):
+        assert redacted(text) == (text, 0)  # minutes, were it quadratic
+
+
+def test_names_with_sk_in_front_are_no_keys() -> None:
+    assert redacted("sk-learn-like-estimators") == ("sk-learn-like-estimators", 0)

@@ -172,6 +172,8 @@ def test_a_run_in_which_a_check_got_the_expected_answer_is_right(
     done = call("export", *options).json
     assert done["runs"] == [checked["results"][0]["now_run_id"]]
     assert done["runs_left_out"] == [{"run_id": RUN, "words": "its answer is not the expected one"}]
+    call("mark", RUN, "--expected", "8")  # what was expected was itself wrong
+    assert call("export", *options, "--out", str(tmp_path / "u.jsonl")).json["runs"] == [RUN]
 
 
 def test_a_span_that_a_person_called_wrong_is_left_out(call: Call, home: Home, tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from rlm_core.normalise import normalise
 from traces.exporters.sft_card import card
 from traces.exporters.sft_chat import Example
 from traces.exporters.sft_examples import RunExamples
-from traces.exporters.sft_runs import Choice, left_out, passed_reruns
+from traces.exporters.sft_runs import Choice, left_out, passed_reruns, unfit
 from traces.home import Home
-from traces.opinions import opinions
+from traces.opinions import Opinions, opinions
 from traces.reading import list_runs, load_run
 from traces.view import RunView
 
@@ -64,7 +64,7 @@ class Exported:
         self.redacted += example.redacted
         self.tokens += example.tokens
         self.estimated += example.tokens if example.estimated else 0
-        if example.run_id not in self.runs:
+        if self.runs[-1:] != [example.run_id]:  # runs come one after the other
             self.runs.append(example.run_id)
 
     def to_json(self) -> dict[str, Any]:
@@ -110,11 +110,11 @@ def export_sft(
     """
     choice, done = choice or Choice(), Exported()
     target, beside = _places(out)
-    views = (load_run(home, run_id, warn=warn) for run_id in sorted(set(run_ids)))  # oldest first
+    said, views = opinions(home), _fit_views(home, run_ids, choice, done, warn)
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-incomplete-") as scratch:
             lines = Path(scratch, "lines")
-            done.sha256 = _write_lines(lines, _examples(home, views, choice, done))
+            done.sha256 = _write_lines(lines, _examples(views, said, choice, done))
             if done.examples:
                 done.path, done.card = target, beside
                 notes = Path(scratch, "card")
@@ -151,13 +151,27 @@ def _publish(drafts: Mapping[Path, Path]) -> None:
         raise
 
 
-def _examples(home: Home, views: Iterable[RunView], choice: Choice, done: Exported) -> Iterator[Example]:
+def _fit_views(
+    home: Home, run_ids: Iterable[str], choice: Choice, done: Exported, warn: Warn | None
+) -> Iterator[RunView]:
+    """The runs that are fit, oldest first; only these are read. `done` lists the others."""
+    said, passed = opinions(home), passed_reruns(home)
+    listed = {run.run_id: run for run in list_runs(home, replays=True, warn=warn)}
+    for run_id in sorted(set(run_ids)):
+        reason = unfit(listed[run_id], said, choice, passed) if run_id in listed else None
+        if reason is None:
+            view = load_run(home, run_id, warn=warn)
+            reason = left_out(view, said, choice, passed)
+        if reason is None:
+            yield view
+        else:
+            done.runs_left_out.append((run_id, reason))
+
+
+def _examples(views: Iterable[RunView], said: Opinions, choice: Choice, done: Exported) -> Iterator[Example]:
     """The examples of fit runs, each once; `done` counts them and what is left out."""
-    said, passed, seen = opinions(home), passed_reruns(home), set[bytes]()
+    seen = set[bytes]()
     for view in views:
-        if (reason := left_out(view, said, choice, passed)) is not None:
-            done.runs_left_out.append((view.run_id, reason))
-            continue
         found = RunExamples(view, said, choice)
         for example in found:
             if (key := _key(example)) in seen:
@@ -173,7 +187,8 @@ def _key(example: Example) -> bytes:
     """Equal for examples that say the same, whatever case and white space."""
     digest = hashlib.sha256(example.kind.encode())
     for message in example.messages:
-        for text in (message.role, *(normalise(one) for one in message.texts)):
+        names = [call.name for call in message.tool_calls]
+        for text in (message.role, *names, *(normalise(one) for one in message.texts)):
             digest.update(b"\0" + text.encode("utf-8", "replace"))
     return digest.digest()
 

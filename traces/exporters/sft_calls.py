@@ -6,9 +6,9 @@ Replies that did not fit their schema and were sent back are not in it: what is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.conversation import told_schema
@@ -19,11 +19,7 @@ from traces.exporters.sft_chat import ChatMessage
 from traces.rows import SpanRow
 from traces.view import RunView
 
-
-def text_of(view: RunView, span: SpanRow, prefix: str) -> str | None:
-    """A text of a span; None where the record does not hold it."""
-    sha256 = span.attributes.get(prefix + ".sha256")
-    return view.payload(sha256) if isinstance(sha256, str) else None
+_TEXTS: Final = (sc.PROMPT, sc.RESPONSE, sc.TOOL_ARGUMENTS, sc.TOOL_RESULT)
 
 
 class CallTexts:
@@ -31,6 +27,22 @@ class CallTexts:
 
     def __init__(self, view: RunView) -> None:
         self._view = view
+        self._held: Mapping[str, str] = {}
+
+    def fetch(self, calls: Iterable[SpanRow]) -> None:
+        """Read the texts of some calls at once, in place of those held: of a large run each look at the store
+        takes longer than the reading.
+        """
+        spans = [one for call in calls for one in (call, *self.below.get(call.span_id, ()))]
+        found = (span.attributes.get(prefix + ".sha256") for span in spans for prefix in _TEXTS)
+        self._held = self._view.payloads({sha256 for sha256 in found if isinstance(sha256, str)})
+
+    def text(self, span: SpanRow, prefix: str) -> str | None:
+        """A text of a span; None where the record does not hold it."""
+        sha256 = span.attributes.get(prefix + ".sha256")
+        if not isinstance(sha256, str):
+            return None
+        return self._held[sha256] if sha256 in self._held else self._view.payload(sha256)
 
     @cached_property
     def below(self) -> Mapping[str | None, list[SpanRow]]:
@@ -43,7 +55,7 @@ class CallTexts:
 
     def problem(self, span: SpanRow) -> str | None:
         """Why a sub-call cannot be told or should not be learned, as a clause."""
-        if text_of(self._view, span, sc.PROMPT) is None:
+        if self.text(span, sc.PROMPT) is None:
             return "the record lacks messages"
         if span.attributes.get(sc.IMAGES):
             return "images were sent"
@@ -59,7 +71,7 @@ class CallTexts:
         """All messages but the last reply."""
         schema = self._parameters(span).get("schema")
         opening = [] if schema is None else [ChatMessage("system", told_schema(as_json(schema)).content)]
-        prompt = ChatMessage("user", text_of(self._view, span, sc.PROMPT) or "")
+        prompt = ChatMessage("user", self.text(span, sc.PROMPT) or "")
         return [*opening, prompt, *self._rounds(span)]
 
     def tools(self, span: SpanRow) -> tuple[Mapping[str, Any], ...]:
@@ -78,16 +90,16 @@ class CallTexts:
             if one.kind == "tool":
                 rounds[number].append(one)
             elif one.status == "ok":
-                said[number] = text_of(self._view, one, sc.RESPONSE) or ""
+                said[number] = self.text(one, sc.RESPONSE) or ""
         for number, calls in sorted(rounds.items()):
             wanted = tuple(self._call(tool) for tool in calls)
             yield ChatMessage("assistant", said.get(number, ""), tool_calls=wanted)
             for tool, call in zip(calls, wanted, strict=True):
-                yield ChatMessage("tool", text_of(self._view, tool, sc.TOOL_RESULT) or "", answers=call.id)
+                yield ChatMessage("tool", self.text(tool, sc.TOOL_RESULT) or "", answers=call.id)
 
     def _call(self, tool: SpanRow) -> ToolCall:
         facts = tool.attributes
-        arguments = text_of(self._view, tool, sc.TOOL_ARGUMENTS) or ""
+        arguments = self.text(tool, sc.TOOL_ARGUMENTS) or ""
         return ToolCall(
             str(facts.get(sc.TOOL_CALL_ID) or tool.span_id), str(facts.get(sc.TOOL_NAME) or ""), arguments
         )

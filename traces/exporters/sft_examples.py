@@ -5,8 +5,8 @@ Records are untrusted: what does not fit is counted as left out, with the reason
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -14,7 +14,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from rlm_core.cells import extract
 from traces.detail import added_messages, decoded
-from traces.exporters.sft_calls import CallTexts, text_of
+from traces.exporters.sft_calls import CallTexts
 from traces.exporters.sft_chat import ChatMessage, Example, clean, guess
 from traces.exporters.sft_runs import Choice, ExampleKind
 from traces.opinions import Opinions
@@ -22,8 +22,10 @@ from traces.replies import declines
 from traces.rows import SpanRow
 from traces.view import RunView
 
+CALLED_WRONG: Final = "a person called it wrong"
 _KEPT_FROM: Final = (None, "model", "record")  # where a reply came from that a model once gave by itself
 _ROLES: Final = ("system", "user", "assistant")
+_AT_ONCE: Final = 64  # sub-calls whose texts are held at the same time
 
 
 @dataclass
@@ -41,8 +43,11 @@ class RunExamples:
         for path in self._paths() if asks_root else ():
             yield from self._of_root(path)
         if "sub-calls" in self.choice.kinds:
-            for span in self.view.spans:
-                if span.kind == "sub_call":
+            calls = [span for span in self.view.spans if span.kind == "sub_call"]
+            for start in range(0, len(calls), _AT_ONCE):
+                group = calls[start : start + _AT_ONCE]
+                self._calls.fetch(group)
+                for span in group:
                     yield from self._of_sub_call(span)
 
     def _paths(self) -> Iterator[str]:
@@ -92,7 +97,7 @@ class RunExamples:
                 message["sha256"] in texts and message["role"] in _ROLES for message in history
             )
             before = [ChatMessage(one["role"], texts.get(one["sha256"], "")) for one in history]
-            reply = text_of(self.view, span, sc.RESPONSE)
+            reply = self._calls.text(span, sc.RESPONSE)
             found = extract(reply or "") if code else None  # an answer in plain text may hold code as well
             problem = None if whole else "the record lacks messages"
             problem = problem or self._unfit(span, reply) or broken.get(span.iteration)
@@ -110,18 +115,34 @@ class RunExamples:
                 found[span.iteration] = "the answer did not fit its schema"
             elif span.kind == "cell" and (span.status != "ok" or span.attributes.get(sc.EXCEPTION_TYPE)):
                 found[span.iteration] = "a cell of the turn failed"
+            elif span.span_id in self._wrong:
+                found[span.iteration] = CALLED_WRONG
         return found
 
     def _on(self, path: str, *kinds: str) -> Iterator[SpanRow]:
         """The spans of some kinds on a run path, in order."""
-        return (
-            span
-            for span in self.view.spans
-            if span.kind in kinds and span.attributes.get(sc.RUN_PATH) == path
-        )
+        return (span for span in self._by_path[path] if span.kind in kinds)
+
+    @cached_property
+    def _by_path(self) -> Mapping[object, list[SpanRow]]:
+        found: dict[object, list[SpanRow]] = defaultdict(list)
+        for span in self.view.spans:
+            if span.kind in ("root_call", "cell", "iteration"):
+                found[span.attributes.get(sc.RUN_PATH)].append(span)
+        return found
+
+    @cached_property
+    def _wrong(self) -> frozenset[str]:
+        """What a person called wrong, and all below it."""
+        opinions = self.said.spans(self.view.run_id).items()
+        found = {span_id for span_id, opinion in opinions if opinion.verdict == "wrong"}
+        for span in self.view.spans if found else ():  # parents come first
+            if span.parent_id in found:
+                found.add(span.span_id)
+        return frozenset(found)
 
     def _of_sub_call(self, span: SpanRow) -> Iterator[Example]:
-        reply = text_of(self.view, span, sc.RESPONSE)
+        reply = self._calls.text(span, sc.RESPONSE)
         if self._counted(self._unfit(span, reply) or self._calls.problem(span)):
             messages = [*self._calls.before(span), ChatMessage("assistant", reply or "")]
             yield self._example("sub-calls", span, messages)
@@ -132,10 +153,9 @@ class RunExamples:
 
     def _unfit(self, span: SpanRow, reply: str | None) -> str | None:
         """Why nothing is to be learned from a call, as a clause."""
-        opinion = self.said.of(self.view.run_id, span.span_id)
         finish = decoded(span.attributes.get(sc.FINISH_REASONS))
-        if opinion is not None and opinion.verdict == "wrong":
-            return "a person called it wrong"
+        if span.span_id in self._wrong:
+            return CALLED_WRONG
         if span.attributes.get(sc.SERVED_FROM) not in _KEPT_FROM:
             return "no model was asked"
         if span.status != "ok":
@@ -148,7 +168,7 @@ class RunExamples:
 
     def _example(self, kind: ExampleKind, span: SpanRow, messages: Sequence[ChatMessage]) -> Example:
         made, keys = clean(messages)
-        whole = messages[-1].content == text_of(self.view, span, sc.RESPONSE) and not keys
+        whole = messages[-1].content == self._calls.text(span, sc.RESPONSE) and not keys
         tries = sum(one.kind == "attempt" for one in self._calls.below.get(span.span_id, ()))
         reported = _reported(span) if whole and tries == 1 else None  # the usage of a call is that of all
         return Example(

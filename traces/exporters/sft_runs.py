@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -37,33 +37,49 @@ class Choice:
     include_demo: bool = False
 
 
-def passed_reruns(home: Home) -> frozenset[str]:
-    """The ids of the runs in which checks asked a question anew and got the expected answer."""
-    found = (finding for check in checks(home) if check.mode == "rerun" for finding in check.findings)
-    return frozenset(finding.now_run_id for finding in found if finding.passed and finding.now_run_id)
+def passed_reruns(home: Home) -> dict[str, str]:
+    """The runs in which checks asked a question anew and got the expected answer -> the runs whose it is."""
+    return {
+        finding.now_run_id: finding.run_id
+        for check in checks(home)
+        if check.mode == "rerun"
+        for finding in check.findings
+        if finding.passed and finding.now_run_id
+    }
 
 
 def left_out(
-    view: RunView, said: Opinions, choice: Choice, passed: Collection[str] = frozenset()
+    view: RunView, said: Opinions, choice: Choice, passed: Mapping[str, str] | None = None
 ) -> str | None:
     """Why nothing of a run is exported, as a clause; None where it is fit. `passed`: see `passed_reruns`."""
-    run = view.summary
     top = next((span for span in view.spans if span.kind == "run" and span.parent_id is None), None)
-    if run.replay_of is not None:
-        return "it plays another run again"
-    if view.live:
-        return "it still goes on"
-    if top is None or not run.complete:
+    if (reason := unfit(view.summary, said, choice, passed)) is not None:
+        return reason
+    if top is None or view.live:
         return "its record is not complete"
     if not choice.include_demo and any(is_demo(span.model) for span in view.spans):
+        return DEMO
+    mark = top.attributes.get(sc.ANSWER_MARK)
+    return f"its answer is marked: {mark}" if mark else None
+
+
+def unfit(
+    run: RunSummary, said: Opinions, choice: Choice, passed: Mapping[str, str] | None = None
+) -> str | None:
+    """`left_out` as far as the line of a run in a list tells, so that a run need not be read for it."""
+    if run.replay_of is not None:
+        return "it plays another run again"
+    if run.status == "running":
+        return "it still goes on"
+    if not run.complete:
+        return "its record is not complete"
+    if run.demo and not choice.include_demo:
         return DEMO
     if run.answer is None or run.status != "ok":
         return "it has no answer"
     if run.forced:
         return "its answer was forced by a limit"
-    if mark := top.attributes.get(sc.ANSWER_MARK):
-        return f"its answer is marked: {mark}"
-    return None if choice.any_verdict else _not_right(run, said, passed)
+    return None if choice.any_verdict else _not_right(run, said, passed or {})
 
 
 def is_demo(model: str | None) -> bool:
@@ -71,15 +87,17 @@ def is_demo(model: str | None) -> bool:
     return (model or "").startswith(DEMO_PREFIX)
 
 
-def _not_right(run: RunSummary, said: Opinions, passed: Collection[str]) -> str | None:
+def _not_right(run: RunSummary, said: Opinions, passed: Mapping[str, str]) -> str | None:
     """A person's verdict decides; without one the answer that a person expects of the run, or of the one that
-    a check asked anew in it.
+    a check asked anew in it: as it is expected now, since a person may have put right what they expected.
     """
     opinion = said.of(run.run_id)
-    if opinion is None or (opinion.verdict is None and opinion.expected is None):
-        return None if run.run_id in passed else "nobody said whether it is right"
-    if opinion.verdict is not None:
+    if opinion is not None and opinion.verdict is not None:
         return None if opinion.verdict == "right" else f"its verdict is {opinion.verdict}"
+    if (opinion is None or opinion.expected is None) and run.run_id in passed:
+        opinion = said.of(passed[run.run_id])
+    if opinion is None or opinion.expected is None:
+        return "nobody said whether it is right"
     fits = same_answer(run.answer, opinion.expected, opinion.how)
     if fits is None:
         return "only a judge could tell whether it is right"
