@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from rlm_core.corpus import Corpus, Document
 
 _MOST_EDGE: Final = 4_000  # pixels; the engine keeps and sends at most half of it
+_SHOWN_EDGE: Final = 1_400  # wider than the column on most screens, and a tenth of the work
+_MOST_SHOWN: Final = 20  # a call is sent no more; a record may hold anything
+_KEPT: Final = 40  # images written anew, for the next time that the page runs
 _BROKEN: Final = "This image cannot be shown: it is damaged, or larger than any that is sent."
 
 
 def images(view: RunView, found: list[dict[str, Any]]) -> None:
     """The images of a call (`traces.span_images.span_images`), each under a line that says what it is."""
-    for number, image in enumerate(found, 1):
+    if len(found) > _MOST_SHOWN:
+        note(f"The record names {len(found):,} images for this call; the first {_MOST_SHOWN} are shown.")
+    for number, image in enumerate(found[:_MOST_SHOWN], 1):
         plain.text(words(image))
         if image["sha256"] is None:
             continue
@@ -61,11 +66,16 @@ def document_image(corpus: Corpus, document: Document) -> None:
 
 
 def _show(data: bytes, caption: str) -> None:
-    made = _written_anew(data)
+    made = _kept(data)
     if made is None:
         note(_BROKEN)
         return
     st.image(made, caption=caption, width="content", output_format="PNG")  # never wider than its column
+
+
+@st.cache_data(max_entries=_KEPT, show_spinner=False)
+def _kept(data: bytes) -> bytes | None:
+    return _written_anew(data)
 
 
 def _written_anew(data: bytes) -> bytes | None:
@@ -79,9 +89,11 @@ def _written_anew(data: bytes) -> bytes | None:
             with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as image:
                 if max(image.size) > _MOST_EDGE:
                     return None
+                image.draft("RGB", (_SHOWN_EDGE, _SHOWN_EDGE))  # a JPEG is decoded in a smaller size at once
                 kept = image.convert("RGBA" if "A" in image.mode else "RGB")
+                kept.thumbnail((_SHOWN_EDGE, _SHOWN_EDGE))
                 kept.info = {}
-                kept.save(file, "PNG")
+                kept.save(file, "PNG", compress_level=1)
                 return file.getvalue()
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
             return None

@@ -84,9 +84,25 @@ def test_images_of_a_call_are_drawn_anew_and_the_rest_is_said(home: Home) -> Non
     assert "unsent: not sent, the reply came from the record" in said
 
 
+def test_a_record_that_names_a_thousand_images_shows_as_many_as_a_call_takes(home: Home) -> None:
+    with recording(home, RUN) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {sc.ROOT_MODEL: "r", sc.SUB_MODEL: "s"})
+        call = made.recorder.start("sub_call", "chat s", run, {sc.REQUEST_MODEL: "s"})
+        sent = {"name": "a.png", "sha256": made.recorder.payload(data_url(Sent("image/png", png())))}
+        call.set({sc.IMAGES: as_json([sent] * 1_000)})
+        for span in (call, run):
+            span.end("ok")
+        made.close("ok")
+    page = open_tab(run_page(RUN, call.span_id), "Images")
+    assert not page.exception and len(shown(page)) == 20
+    assert "names 1,000 images for this call; the first 20 are shown" in " ".join(texts(page))
+
+
 def test_what_is_drawn_is_a_picture_of_our_own_making() -> None:
     made = _written_anew(png() + b"<script>")
     assert made is not None and Image.open(io.BytesIO(made)).size == (30, 20) and b"<script>" not in made
+    large = _written_anew(png((2_000, 1_000)))
+    assert large is not None and Image.open(io.BytesIO(large)).size == (1_400, 700)
     for wrong in (b"", b"GIF89a", png()[:40], png((4_001, 1))):
         assert _written_anew(wrong) is None
 
