@@ -46,7 +46,7 @@ from traces.replay_facts import replay_facts
 from traces.replay_runs import record_replay
 from traces.same_answer import same_answer
 from traces.suspects import Suspect, suspects
-from traces.telling import Answers, child_answers, right_answers, telling
+from traces.telling import Answers, child_answers, does_the_same, right_answers, telling
 from traces.trial import Budget, Mode, Patch, Replayability, Target, Trial
 from traces.view import RunView
 
@@ -248,18 +248,31 @@ class Work:
     def found(self, candidates: Sequence[Candidate], joint: Trial, repeat: int) -> Diagnosis:
         """The verdict on candidates that do it all together: the least of them that do it too."""
         self.candidates = tuple(candidates)
-
-        def test(chosen: Sequence[Candidate]) -> Answer:
-            return _answer(self.play(chosen), joint, self.right)
-
         self.stage(f"searching for the culprits among {number_of(len(candidates), 'candidate')}")
-        return self.concluded(minimal(candidates, test, [one.weight for one in candidates]), repeat)
+        found = self._least(candidates, joint, self.right)
+        again = self.asked_again(found, repeat)
+        if again and self.right and not any(one.outcome == "fixed" for one in again):
+            # that output looked as if it told the right answer: now it has to be what all together show
+            exact = self._least(candidates, joint, ())
+            second = self.asked_again(exact, repeat) if exact.members != found.members else ()
+            if any(one.outcome == "fixed" for one in second):
+                found, again = exact, second
+        return self.concluded(found, again)
 
-    def concluded(self, found: Found[Candidate], repeat: int, untried: int = 0) -> Diagnosis:
-        """The verdict on a set; `untried` counts texts for others that might do as well."""
+    def _least(
+        self, candidates: Sequence[Candidate], joint: Trial, right: Sequence[Answers]
+    ) -> Found[Candidate]:
+        def test(chosen: Sequence[Candidate]) -> Answer:
+            return does_the_same(self.known.get(_key(chosen)) or self.play(chosen), joint, right)
+
+        return minimal(candidates, test, [one.weight for one in candidates])
+
+    def concluded(self, found: Found[Candidate], again: Sequence[Trial], untried: int = 0) -> Diagnosis:
+        """The verdict on a set, after the root was asked `again` where it had to be; `untried` counts texts
+        for others that might do as well.
+        """
         trial = self._kept(found, self.known[_key(found.members)])
         words = [found_words(self.view, found, trial, self.target)]
-        again = () if trial.outcome == "fixed" else self._asked_again(found, repeat)
         if trial.outcome != "fixed":
             answers = [one.answer for one in again]
             words.append(asked_again_words([one.outcome for one in again], answers, self.target))
@@ -309,9 +322,11 @@ class Work:
         self.warnings.append("Played once more, the texts of the culprits did not come to the same.")
         return kept
 
-    def _asked_again(self, found: Found[Candidate], repeat: int) -> tuple[Trial, ...]:
-        """The root asked again, as often as live calls are left for."""
+    def asked_again(self, found: Found[Candidate], repeat: int) -> tuple[Trial, ...]:
+        """The root asked again, as often as live calls are left for, unless its answer is right already."""
         trials: list[Trial] = []
+        if self.known[_key(found.members)].outcome == "fixed":
+            return ()
         self.stage("asking the root again")
         with suppress(OutOfBudget):
             while len(trials) < repeat and self._calls_left():
@@ -440,27 +455,6 @@ def _all(candidates: Sequence[Candidate]) -> str:
 
 def _key(chosen: Sequence[Candidate]) -> frozenset[Patch]:
     return frozenset(one.patch for one in chosen)
-
-
-def _answer(trial: Trial, joint: Trial, right: Sequence[Answers]) -> Answer:
-    """Whether a trial does what all candidates together do: make the answer right, else tell roots the right
-    one in the same places; where none is told, show every root the same and give the same answer."""
-    if trial.outcome == "fixed":
-        return "yes"
-    if trial.outcome in ("undecided", "error"):
-        return "unknown"
-    if joint.outcome == "fixed":
-        return "no"
-    for answers in right:
-        if told := telling(joint, answers):
-            # child runs that were told theirs are not enough: the run itself is shown what it would be shown
-            alike = all(path == "0" for path, *_ in told) or _shown_on_top(trial) == _shown_on_top(joint)
-            return "yes" if alike and telling(trial, answers) >= told else "no"
-    return "yes" if (trial.shown, trial.answer) == (joint.shown, joint.answer) else "no"
-
-
-def _shown_on_top(trial: Trial) -> list[tuple[str, int, str]]:
-    return [one for one in trial.shown if one[0] == "0"]
 
 
 def _plan_words(difference: Diff | None) -> str:

@@ -48,7 +48,7 @@ def diagnose_alone(work: Work, repeat: int) -> Diagnosis:
         if len(alone.fixed) > 1:  # any label that is counted adds one: that accuses none of them
             return work.result("suspects", one_of_words(work.view, alone.fixed))
         found = Found((*alone.fixed.values(),), "minimal", monotone=True, tests=len(alone.tried), unknown=0)
-        return work.concluded(found, repeat, alone.untried(proposed))
+        return work.concluded(found, work.asked_again(found, repeat), alone.untried(proposed))
     with suppress(OutOfBudget):
         if work.target is not None and len(work.candidates) > 1:
             together = sorted(work.candidates, key=lambda one: work.view.by_id[one.span_id].seq)

@@ -8,8 +8,8 @@ as they came as well, and those may differ for nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
 
 from rlm_core import semconv as sc
 from rlm_core.normalise import normalise
@@ -32,15 +32,20 @@ def right_answers(
     target: Target | None, wrong: str | None = None, children: Iterable[tuple[str, str, str]] = ()
 ) -> tuple[Answers, ...]:
     """What an output could tell, best first: the answer that is wanted, without what only the wrong one has;
-    what sets it apart from the wrong one, in any words (numbers, names, items of a list); the answer among
-    other things; then what sets the right answers of child runs apart from their wrong ones (`children`:
-    run path, wrong and right answer), each in its own outputs.
+    the list it ends in ("Found: a, b"), not as a part of a longer one; what sets it apart from the wrong one,
+    in any words (numbers, names, items of a list); the answer among other things; then what sets the right
+    answers of child runs apart from their wrong ones (`children`: run path, wrong and right answer), each in
+    its own outputs.
     """
     found: list[Answers] = []
     if target is not None and target.how not in ("regex", "judge") and (whole := normalise(target.text)):
         apart = _apart([(_TOP, wrong or "", target.text)])
         without = apart[0][2] if apart else frozenset()
-        found = [((_TOP, frozenset([whole]), without),), apart, ((_TOP, frozenset([whole]), frozenset()),)]
+        _, named, listed = whole.rpartition(": ")
+        found = [((_TOP, frozenset([whole]), without),)]
+        if named and _BETWEEN.search(listed):
+            found.append(((_TOP, frozenset([listed]), frozenset()),))
+        found += [apart, ((_TOP, frozenset([whole]), frozenset()),)]
     return (*found, _apart(children))
 
 
@@ -91,6 +96,31 @@ def telling(trial: Trial, answers: Answers) -> frozenset[Place]:
         for index, told in enumerate(answers)
         if told[0] == one.path and _tells(one.new, told) and not _tells(one.old, told)
     )
+
+
+def does_the_same(trial: Trial, joint: Trial, right: Sequence[Answers]) -> Literal["yes", "no", "unknown"]:
+    """Whether a trial does what all candidates together do: make the answer right, else tell roots the right
+    one in the same places; where none is told, show every root the same and give the same answer.
+    """
+    if trial.outcome == "fixed":
+        return "yes"
+    if trial.outcome in ("undecided", "error"):
+        return "unknown"
+    if joint.outcome == "fixed":
+        return "no"
+    for answers in right:
+        if told := telling(joint, answers):
+            paths = {path for path, *_ in told}
+            # of a child run that was told nothing, all that it was shown counts; and children that were told
+            # theirs are not enough: the run itself is shown what it would be shown
+            compared = {path for path, *_ in answers} - paths | ({_TOP} if paths != {_TOP} else set())
+            alike = all(_shown(trial, path) == _shown(joint, path) for path in compared)
+            return "yes" if alike and telling(trial, answers) >= told else "no"
+    return "yes" if (trial.shown, trial.answer) == (joint.shown, joint.answer) else "no"
+
+
+def _shown(trial: Trial, path: str) -> list[tuple[str, int, str]]:
+    return [one for one in trial.shown if one[0] == path]
 
 
 def _tells(output: str | None, told: Told) -> bool:

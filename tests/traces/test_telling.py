@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from traces.telling import right_answers, telling
+from traces.telling import does_the_same, right_answers, telling
 from traces.trial import Difference, Target, Trial
 
 
@@ -70,3 +72,25 @@ def test_a_child_run_is_told_its_own_right_answer() -> None:
     inner = Difference("shown", "0.1", 0, 0, "c", "answer: A, B, C", "answer: A, B")
     assert [len(telling(replay(inner), one)) for one in answers] == [0, 0, 0, 1]
     assert not any(telling(replay(shown(0, "A, B, C", "A, B")), one) for one in answers)
+
+
+def test_a_list_that_hid_behind_the_wrong_answer_is_told_whole_or_not_at_all() -> None:
+    """The wrong answer lacks what the longer list has too much: only the whole list tells the two apart."""
+    right = right_answers(Target("They say: Elm, Oak, Ash."), "They say: Elm.")
+    joint = replay(shown(1, "answer: Elm", "answer: Elm, Oak, Ash"))
+    half = replay(shown(1, "answer: Elm", "answer: Elm, Fir, Oak, Ash"))
+    assert does_the_same(joint, joint, right) == "yes"
+    assert does_the_same(half, joint, right) == "no"
+
+
+def test_a_child_run_whose_output_tells_nothing_has_to_be_shown_what_it_would_be_shown() -> None:
+    children = [("0.1", "A, B, C", "A, B"), ("0.2", "E, F, G", "E, G")]
+    right = right_answers(None, None, children)
+    first = Difference("shown", "0.1", 0, 0, "c", "answer: A, B, C", "answer: A, B")
+    second = Difference("shown", "0.2", 0, 0, "c", "['yes: F'] E, F, G", "['no: F'] E, G")
+    before = (("0.1", 0, "answer: A, B, C"), ("0.2", 0, "['yes: F'] E, F, G"))
+    after = (("0.1", 0, "answer: A, B"), ("0.2", 0, "['no: F'] E, G"))
+    joint = replace(replay(first, second), shown=after)
+    half = replace(replay(first), shown=(after[0], before[1]))
+    assert does_the_same(joint, joint, right) == "yes"
+    assert does_the_same(half, joint, right) == "no"
