@@ -150,8 +150,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
+        loop.close()  # without waiting for threads: what they still read, such as a huge text, nobody wants
 
 
 async def _cancel_others(last: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -126,6 +126,14 @@ class Comparison:
         yield f"look deeper: rlmscope show RUN{home}"
 
 
+def _completed(row: StrategyRow, outcome: Outcome) -> StrategyRow:
+    """A run that ended before its first span has no more in its record than that it was there."""
+    if row.stop_reason is not None:
+        return row
+    answer = outcome.answer
+    return replace(row, strategy=outcome.strategy, stop_reason=answer.stop_reason, note=answer.error)
+
+
 def _cells(row: StrategyRow) -> tuple[str, ...]:
     answer = row.answer
     if answer is None:
@@ -154,5 +162,6 @@ def compare(
     titles = [f"strategy {number} of {len(names)}: {name}" for number, name in enumerate(names, 1)]
     outcomes = run_in_turn(orders, titles, home, environ)
     run_ids = [outcome.answer.run_id for outcome in outcomes]
-    rows = strategy_rows(home, run_ids, expected=expected, how=how, warn=say)
+    found = strategy_rows(home, run_ids, expected=expected, how=how, warn=say)
+    rows = [_completed(row, outcome) for row, outcome in zip(found, outcomes, strict=True)]
     return Comparison(tuple(outcomes), tuple(rows), len(orders), expected, how)

@@ -47,6 +47,7 @@ class Compaction(Reading):
             label = f"part {self._iterations + 1}, {left:,} characters left"
             said = ((await self._ask(span, root, messages, label, part)).text or "").strip()
             self._summary = cut_middle(said, summary_chars) if said else self._summary
+            self._partial = self._summary or None  # what was paid for, however the run ends
             unheard += not said
         messages = words.answering(self.question, self._summary)
         read = self._iterations
@@ -62,7 +63,6 @@ class Compaction(Reading):
             return Outcome(reason, error=why)
         self._history.opening = words.answering(self.question, self._summary)
         self._history.turns.clear()
-        self._partial = self._summary
         outcome = await self._force(span, root, reason, f"{why[:1].upper()}{why[1:]}.")
         outcome.note = why
         return outcome

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -322,3 +324,33 @@ def test_tools_are_refused_where_no_sub_model_is_asked() -> None:
 def test_a_price_that_is_not_known_still_stops_a_limit_of_dollars() -> None:
     with pytest.raises(ConfigError, match="max_cost_usd cannot hold"):
         RLM("test/root", "test/sub", limits=Limits(max_cost_usd=Decimal(1)), options=Options("direct"))
+
+
+def test_a_part_that_the_provider_refuses_ends_the_reading_with_what_was_read(asked: Asked) -> None:
+    def reply(_: Request) -> Any:
+        return "so far" if len(asked.requests) < 3 else ModelError("context_window", "test/root: too long")
+
+    answer = asked.run("compaction", reply, corpus=LONG, root_window=3_000)
+    assert (answer.stop_reason, answer.text, answer.best_partial) == ("error", None, "so far")
+    assert len(asked.requests) == 3 and "too long" in str(answer.error)
+
+
+def test_a_search_that_nobody_waits_for_any_more_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def passages(*_: Any) -> list[Any]:
+        begun.set()
+        go_on.wait(20)
+        return []
+
+    monkeypatch.setattr("rlm_core.strategies.texts.passages", passages)
+    rlm = RLM(handler=FunctionLMHandler(lambda _: "x"), options=Options(strategy="retrieve"))
+    closing = threading.Thread(target=rlm.close)
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(rlm.ask, "Which crane?", "A huge text.")
+        assert begun.wait(20)
+        closing.start()
+        closing.join(15)
+        ended = not closing.is_alive()
+        go_on.set()
+    assert ended and asking.result().stop_reason == "cancelled"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlm_core.errors import ModelError
+from rlm_core.errors import ModelError, RecordError
 from rlm_core.lm_handler import Completion, Request, Usage
 from rlm_core.options import STRATEGIES
 
@@ -164,6 +164,23 @@ def test_a_wish_to_stop_that_comes_after_an_answer_ends_the_comparison_and_keeps
     assert [row["answer"] for row in result.json["rows"]] == ["WZB-4453"] and len(model.models) == 1
     assert result.code == 1
     assert result.err.splitlines()[-1] == "rlmscope: cancelled after strategy 1 of 3"
+
+
+def test_a_run_that_ends_before_its_record_begins_is_an_error_of_its_strategy(
+    call: Call, document: str, answered: Callable[[Any], Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered("x")
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise RecordError("the corpus is gone")
+
+    monkeypatch.setattr("rlm_core.rlm.RLM.ask", fails)
+    result = call("compare-strategies", QUESTION, document, "--strategies", READING, *PAID, "--json")
+    said = [(row["strategy"], row["stop_reason"], row["note"]) for row in result.json["rows"]]
+    assert said == [(name, "error", "the corpus is gone") for name in READING.split(",")]
+    assert result.code == 1 and result.err.splitlines()[-1].endswith(
+        "no answer of direct: the corpus is gone"
+    )
 
 
 @pytest.mark.parametrize(
