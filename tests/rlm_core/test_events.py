@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +212,12 @@ def test_many_runs_in_one_loop_keep_their_events_apart() -> None:
     assert [events[-1].answer.text for events in runs] == [f"<text {n}>" for n in range(4)]  # type: ignore[attr-defined]
     assert len({event.run_id for events in runs for event in events}) == 4
     assert [len({event.run_id for event in events}) for events in runs] == [1] * 4
+
+
+def test_one_rlm_is_followed_from_the_loops_of_several_threads() -> None:
+    async def last(rlm: RLM, text: str) -> ev.Event:
+        return (await taken(rlm.astream("what?", text)))[-1]
+
+    with made(lambda _: cell("FINAL(context)")) as rlm, ThreadPoolExecutor(2) as threads:
+        ends = list(threads.map(lambda text: asyncio.run(last(rlm, text)), ("one", "two")))
+    assert [end.answer.text for end in of(ends, ev.Answered)] == ["one", "two"]
