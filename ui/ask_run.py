@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,8 @@ def run_in_turn(
 
     models, rlm = prepare(orders[0], home, environ)
     outcomes: list[Outcome] = []
-    with nullcontext() if models.demo else keys_lent(home):
+    # what functions of tools print is no part of what the command says
+    with redirect_stdout(sys.stderr), nullcontext() if models.demo else keys_lent(home):
         ground = _ground(orders[0], models, home)
         for order, title in zip(orders, titles, strict=True):
             try:
