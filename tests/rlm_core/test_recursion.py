@@ -148,7 +148,7 @@ def test_child_runs_stand_in_line_and_are_no_runs_before_their_turn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     limits = Limits(max_depth=1, max_workers=2, concurrency=2)
-    view = recorded(monkeypatch, tmp_path, 1, 60, limits)
+    view = recorded(monkeypatch, tmp_path, 1, 24, limits)
     children = [span for span in view.spans if span.is_child_run]
     steps = sorted([(span.start_ns, 1) for span in children] + [(span.end_ns, -1) for span in children])
     at_once = most = 0
@@ -156,7 +156,7 @@ def test_child_runs_stand_in_line_and_are_no_runs_before_their_turn(
         at_once += step
         most = max(most, at_once)
     ledger = json.loads(view.spans[0].attributes[sc.LEDGER])
-    assert len(children) == 60 and most <= 2 * limits.max_workers
+    assert len(children) == 24 and most <= 2 * limits.max_workers
     assert ledger["width"]["most_workers"] <= 1 + limits.max_workers
 
 

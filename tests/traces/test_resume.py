@@ -124,7 +124,9 @@ def _inside(span: Any, view: RunView) -> bool:
     return span.attributes[sc.RUN_PATH] in paths
 
 
-@pytest.mark.parametrize("part", [0.2, 0.5, 0.85])
+@pytest.mark.parametrize(
+    "part", [pytest.param(0.2, marks=pytest.mark.full), 0.5, pytest.param(0.85, marks=pytest.mark.full)]
+)
 def test_a_killed_run_goes_on_to_the_same_answer_and_asks_nothing_twice(
     whole: tuple[Home, RunView, Model], part: float, tmp_path: Path
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_run_killed_at_any_record_does(
     _check(whole, part, tmp_path)
 
 
+@pytest.mark.full
 def test_a_resumed_run_that_dies_too_is_resumed_with_both_records(
     whole: tuple[Home, RunView, Model], tmp_path: Path
 ) -> None:
@@ -156,7 +159,7 @@ def test_a_resumed_run_that_dies_too_is_resumed_with_both_records(
     assert more.before.calls >= 4, "what both had spent"
 
 
-@pytest.mark.parametrize("how", ["cancelled", "root failed"])
+@pytest.mark.parametrize("how", ["cancelled", pytest.param("root failed", marks=pytest.mark.full)])
 def test_a_run_that_was_cancelled_or_lost_its_root_goes_on(tmp_path: Path, how: str) -> None:
     def broken(request: Request) -> Any:
         if request.role == "root" and len(request.messages) > 4:
@@ -238,6 +241,7 @@ def test_the_time_of_the_dead_run_counts(tmp_path: Path) -> None:
 # -- what was recorded, and what comes out otherwise
 
 
+@pytest.mark.full
 def test_failures_that_code_saw_stay_and_those_of_the_broken_off_cell_are_asked_again(tmp_path: Path) -> None:
     def failing(request: Request) -> Any:
         return ModelError("bad_request", "no") if request.prompt in ("one", "two") else request.prompt
@@ -321,6 +325,7 @@ def test_a_corpus_that_is_gone_is_said(whole: tuple[Home, RunView, Model], tmp_p
         continuation(dead, load_run(dead, RUN), {})
 
 
+@pytest.mark.full
 def test_a_resumed_run_is_in_lists_and_says_whom_it_continues(
     whole: tuple[Home, RunView, Model], tmp_path: Path
 ) -> None:

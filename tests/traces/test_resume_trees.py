@@ -147,7 +147,7 @@ def test_a_tree_of_depth_two_killed_anywhere_goes_on_and_every_attempt_counts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     without_workers(monkeypatch, CELLS)
-    _every(167, Home(tmp_path / "home"), tmp_path)
+    _every(333, Home(tmp_path / "home"), tmp_path)
 
 
 @pytest.mark.full

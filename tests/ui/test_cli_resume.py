@@ -98,6 +98,7 @@ def test_a_killed_run_is_continued_and_nothing_is_asked_twice(
     assert sum(row["calls"] for row in paid) == heard(server).total()
 
 
+@pytest.mark.full
 def test_a_run_that_ended_with_an_answer_is_not_resumed(
     call: Call, home: Home, asked: dict[str, str], documents: Path
 ) -> None:
