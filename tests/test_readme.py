@@ -48,6 +48,18 @@ def test_every_option_named_in_the_text_exists(option: str) -> None:
     assert option in {o for c in (command, *others) for p in c.params for o in p.opts}
 
 
+def test_every_guide_is_linked_and_every_link_leads_to_a_file() -> None:
+    guides = README.partition("## All guides")[2].partition("\n## ")[0]
+    linked = re.findall(r"\]\((ui/docs/[\w-]+\.md)\)", guides)
+    assert sorted(linked) == sorted(f"ui/docs/{path.name}" for path in (ROOT / "ui" / "docs").glob("*.md"))
+    pages = {ROOT / "README.md": README} | {
+        path: path.read_text("utf-8") for path in (ROOT / "ui" / "docs").glob("*.md")
+    }
+    for page, text in pages.items():
+        for link in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (page.parent / link).is_file(), (page.name, link)
+
+
 def test_the_python_example_runs() -> None:
     code = next(block for tag, block in BLOCKS if tag == "python")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
