@@ -31,7 +31,12 @@ _LIMITS: Final = (
     click.option("--max-cost", type=Dollars(), metavar="USD", help="Dollars, at most."),
     click.option("--max-seconds", type=Number(0, closed=False), metavar="S", help="Wall time, at most."),
     click.option("--concurrency", type=_COUNT, metavar="N", help="Calls in flight, at most [default: 32]."),
-)
+    click.option("--max-tool-calls", type=_COUNT, metavar="N", help="Calls of tools, at most."),
+    click.option(
+        "--max-tool-rounds", type=_COUNT, metavar="N",
+        help="How often one sub-call may go on to call tools [default: 8].",
+    ),
+)  # fmt: skip
 _WAYS: Final = (
     click.option(
         "--strategy",
@@ -95,7 +100,10 @@ def limits_from(options: Mapping[str, Any], home: Home) -> Limits:
 
 def given_limits(options: Mapping[str, Any]) -> dict[str, Any]:
     """The limits that `limit_options` name, by the names of `Limits`."""
-    names = ("max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency")
+    names = (
+        "max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency",
+        "max_tool_calls", "max_tool_rounds",
+    )  # fmt: skip
     given: dict[str, Any] = {name: options[name] for name in names if options[name] is not None}
     cost: Decimal | None = options["max_cost"]
     return given | ({} if cost is None else {"max_cost_usd": cost})

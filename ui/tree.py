@@ -84,7 +84,9 @@ def _group_line(group: Group, batch: str) -> tuple[str, str, Sequence[_Item]]:
     if len(bad) > SHOWN_OF_GROUP:
         below.append(_More(len(bad) - SHOWN_OF_GROUP))
     status = "running" if group.totals.open else "error" if group.totals.failures else "ok"
-    return " · ".join((line(group.headline) + batch, *_figures(group.totals))), status, below
+    hits = sum(_is_hit(node.span) for node in group.members)
+    said = [counted(hits, "cache hit")] if hits else []
+    return " · ".join((line(group.headline) + batch, *said, *_figures(group.totals))), status, below
 
 
 def _figures(totals: Totals) -> list[str]:
@@ -107,6 +109,8 @@ def describe(node: Node, *, attempts: int = 0) -> str:
         parts.append(wrong)  # before the figures: the end of a line may be cut
     elif span.end_ns is None:
         parts.append(span.status)
+    elif _is_hit(span):
+        parts.append("cache hit")
     if not (span.kind in _CALLS and span.end_ns is None):
         parts.extend(_figures(node.totals))
     if attempts > 1:
@@ -152,6 +156,10 @@ def _summing(span: SpanRow) -> str:
 
 def _is_empty(span: SpanRow) -> bool:
     return span.kind == "sub_call" and span.status == "ok" and span.response_chars == 0
+
+
+def _is_hit(span: SpanRow) -> bool:
+    return span.attributes.get(sc.SERVED_FROM) == "cache"
 
 
 def problem(span: SpanRow) -> str | None:

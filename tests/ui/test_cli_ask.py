@@ -241,10 +241,12 @@ def test_limits_reach_the_engine(
         "--max-iterations 3 --max-depth 0 --max-calls 7 --max-tokens 9000 --max-cost 1.25 --max-seconds 60"
     )
     more = "--concurrency 4 --seed 5 --sandbox none --fault-rate 0.25 --fault-seed 6"
+    more += " --max-tool-calls 9 --max-tool-rounds 2"
     assert call("ask", COUNT, str(tickets), *options.split(), *more.split()).code == 0
     limits = seen["limits"]
     assert (limits.max_iterations, limits.max_depth, limits.max_calls, limits.max_tokens) == (3, 0, 7, 9000)
     assert (limits.max_cost_usd, limits.max_seconds, limits.concurrency) == (Decimal("1.25"), 60.0, 4)
+    assert (limits.max_tool_calls, limits.max_tool_rounds) == (9, 2)
     assert (seen["seed"], seen["sandbox"], seen["fault_rate"], seen["fault_seed"]) == (5, "none", 0.25, 6)
 
 

@@ -120,10 +120,22 @@ def test_the_answer_of_the_page_fits_its_schema(server: Loopback, call: Call) ->
     again = call("replay", "last", "--json").json
     assert (again["answer"], again["outcome"]) == (said["answer"], "unchanged")
 
-    server.use(Script(root=["```repl\nFINAL(len(set(llm_batch(['same'] * 5))))\n```"]))
+    server.use(Script(root=["```repl\nFINAL(len(set(llm_batch(['same'] * 20))))\n```"]))
     said = call(*shlex.split(cached)).json
-    assert (said["answer"], said["sub_calls"], said["cache_hits"]) == ("1", 5, 4)
+    assert (said["answer"], said["sub_calls"], said["cache_hits"]) == ("1", 20, 19)
     assert len(server.requests) == 2
+    assert "20 ok [" in (shown := call("show", "last").out) and "] · 19 cache hits · " in shown
+    assert call("show", "last", "--all").out.count(" · cache hit · ") == 19
+
+
+def test_what_a_tool_prints_is_no_part_of_the_json(server: Loopback, call: Call) -> None:
+    source = 'print("loaded")\ndef in_dollars(euros: float) -> float:\n    "Convert."\n    print("called")\n'
+    Path("noisy.py").write_text(f"{source}    return euros\n")
+    server.use(Script(root=["```repl\nFINAL(llm_query('What is due?'))\n```"], talk=with_tools))
+    words = ("--tool", "corpus_search", "--tool", "noisy.py:in_dollars")
+    done = call("ask", "What is due?", "invoices.txt", *words, "--json")
+    assert done.json["answer"].endswith("1250.0 dollars")
+    assert "loaded" in done.err and "called" in done.err
 
 
 def test_a_sub_call_whose_replies_never_fit_says_so(server: Loopback, call: Call) -> None:
@@ -132,7 +144,7 @@ def test_a_sub_call_whose_replies_never_fit_says_so(server: Loopback, call: Call
     said = call("ask", "Which?", "invoices.txt", "--json").json
     assert said["value"] == {"kind": "schema"} and said["failed_sub_calls"] == 1
     sent = [request["body"] for request in server.requests[1:]]
-    assert len(sent) == 3 and sent[0]["response_format"]["type"] == "json_schema"
+    assert len(sent) == 3 and "response_format" not in sent[0], "servers take that for objects only"
     assert sent[-1]["messages"][0]["role"] == "system"
     assert "does not fit" in sent[-1]["messages"][-1]["content"]
 
@@ -172,7 +184,7 @@ def test_values_of_children_models_and_hits_are_the_same_when_played(server: Loo
 def test_tools_and_limits_are_named_as_in_the_program() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", TOOLS, re.M)) == set(BUILTIN)
     limits = Limits()
-    assert f"`max_tool_rounds` ({limits.max_tool_rounds})" in TOOLS
-    assert f"`max_tool_calls`\n  ({limits.max_tool_calls:,})" in TOOLS
+    assert f"`--max-tool-rounds` ({limits.max_tool_rounds})" in TOOLS
+    assert f"`--max-tool-calls` ({limits.max_tool_calls:,})" in TOOLS
     assert f"`tool_seconds` ({limits.tool_seconds:g} s)" in TOOLS
     assert json.loads(re.findall(r"```json\n(.*?)```", STRUCTURED, re.S)[0])["type"] == "array"

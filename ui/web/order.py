@@ -32,6 +32,8 @@ LEAST_COUNTS: Final = {
     "max_calls": 1,
     "max_tokens": 1,
     "concurrency": 1,
+    "max_tool_calls": 1,
+    "max_tool_rounds": 1,
 }
 LimitValue = int | float | str | None
 
@@ -40,9 +42,10 @@ LimitValue = int | float | str | None
 class Order:
     """One question over a corpus that was added before.
 
-    `limits` may hold `max_iterations`, `max_depth`, `max_calls`, `max_tokens`, `concurrency` (whole numbers),
-    `max_seconds` (a number) and `max_cost_usd` (dollars as text); what is absent or None is the default of
-    `rlm_core.limits.Limits`. `sandbox` is the lowest level to accept, None: the default.
+    `limits` may hold `max_iterations`, `max_depth`, `max_calls`, `max_tokens`, `concurrency`,
+    `max_tool_calls`, `max_tool_rounds` (whole numbers), `max_seconds` (a number) and `max_cost_usd` (dollars
+    as text); what is absent or None is the default of `rlm_core.limits.Limits`. `sandbox` is the lowest level
+    to accept, None: the default.
 
     `way` holds fields of `ui.ways.Way`, `further` the ways of runs that come after this one in the same
     process. With `resume_of` the order continues that run: then only its limits count, each instead of the

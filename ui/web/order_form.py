@@ -162,6 +162,10 @@ def limit_fields(fields: Fields, settings: Settings) -> None:
     with right:
         limit("max_depth", "Depth of child runs", 0)
         limit("concurrency", "Calls at a time", 1)
+    with left:
+        limit("max_tool_calls", "Calls of tools", 1)
+    with middle:
+        limit("max_tool_rounds", "Rounds of tools in a sub-call", 1)
     _count(fields, "seed", "Seed", 0, 0, 2**32 - 1)
 
 
@@ -273,7 +277,10 @@ def _checked(fields: Fields, ready: Ready) -> launch.Order | None:
     )
 
 
-_LIMITS: Final = ("max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency")
+_LIMITS: Final = (
+    "max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "concurrency",
+    "max_tool_calls", "max_tool_rounds",
+)  # fmt: skip
 
 
 def _dollars(given: str) -> str | None:

@@ -28,6 +28,7 @@ Origin = Literal["environment", "settings", "demo"]
 
 _LIMITS: Final = (
     "max_iterations", "max_depth", "max_calls", "max_tokens", "max_seconds", "max_cost_usd", "concurrency",
+    "max_tool_calls", "max_tool_rounds",
 )  # fmt: skip
 _HEAD: Final = "# Settings of rlmscope. The app writes this file anew; keys of providers are in keys.json.\n"
 

@@ -25,6 +25,8 @@ _LABELS: Final = {  # setting: label, the least value
     "max_tokens": ("Tokens", 1),
     "max_seconds": ("Seconds", 1),
     "concurrency": ("Calls at a time", 1),
+    "max_tool_calls": ("Calls of tools", 1),
+    "max_tool_rounds": ("Rounds of tools in a sub-call", 1),
 }
 _BUILT_IN: Final = {field.name: field.default for field in fields(Limits)}
 

@@ -239,26 +239,20 @@ def test_a_cancelled_reading_starts_nothing(starts: Starts, held: Files) -> None
 
 def test_the_order_is_what_the_form_says(corpus: str, starts: Starts) -> None:
     page = filled(corpus, "How many?")
-    for key, value in {"max_iterations": 7, "max_calls": 9, "max_tokens": 5000, "max_seconds": 60}.items():
-        page.number_input(key=f"ask-{key}").set_value(value)
-    for key, value in {"max_depth": 0, "concurrency": 3, "seed": 11, "fault_seed": 5}.items():
+    limits = {
+        "max_iterations": 7, "max_depth": 0, "max_calls": 9, "max_tokens": 5000, "max_seconds": 60,
+        "concurrency": 3, "max_tool_calls": 4, "max_tool_rounds": 2,
+    }  # fmt: skip
+    for key, value in {**limits, "seed": 11, "fault_seed": 5}.items():
         page.number_input(key=f"ask-{key}").set_value(value)
     page.number_input(key="ask-fault-rate").set_value(0.25)
     page.text_input(key="ask-cost").set_value("0.50")
     press_start(page)
-    limits = {
-        "max_iterations": 7,
-        "max_depth": 0,
-        "max_calls": 9,
-        "max_tokens": 5000,
-        "max_seconds": 60,
-        "concurrency": 3,
-        "max_cost_usd": "0.50",
-    }
     ((order, ticket),) = starts.orders
     assert order == launch.Order(
-        "How many?", corpus, "demo/root", "demo/sub", limits, 11, fault_rate=0.25, fault_seed=5
-    )
+        "How many?", corpus, "demo/root", "demo/sub", {**limits, "max_cost_usd": "0.50"}, 11,
+        fault_rate=0.25, fault_seed=5,
+    )  # fmt: skip
     assert page.query_params["run"] == ticket
 
 
