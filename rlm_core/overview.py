@@ -63,16 +63,16 @@ def _pictures(corpus: Corpus) -> list[str]:
     """How what can only be seen is shown to a sub-model, where there is any."""
     images = sum(document.is_image for document in corpus.documents)
     pages = sum(document.pages_shown for document in corpus.documents)
-    lines = []
+    lines, name = [], "context" if len(corpus.documents) == 1 else "document"
     if images:
         lines.append(
             f"Images: {images:,}; their text is empty. Show them to the sub-model (if it can see): "
-            "llm_query(prompt, images=document.images)."
+            f"llm_query(prompt, images={name}.images)."
         )
     if pages:
         lines.append(
             f"PDF pages that can be shown as images, for scans and charts: {pages:,}. "
-            "llm_query(prompt, images=[document.page_image(n)]); document.pages: all, each with its .text."
+            f"llm_query(prompt, images=[{name}.page_image(n)]); {name}.pages: all, each with its .text."
         )
     return lines
 

@@ -153,3 +153,24 @@ def test_a_call_that_is_stopped_leaves_a_page_to_those_that_wait_for_it(
         return (await second)[0].width
 
     assert asyncio.run(draw()) == 400
+
+
+def test_the_root_is_told_of_images_by_a_name_that_it_has(corpus: Corpus, tmp_path: Path) -> None:
+    alone = Corpus.add([tmp_path / "s.pdf"], tmp_path / "corpora")
+    assert "images=[context.page_image(n)]" in alone.describe()
+    assert "images=[document.page_image(n)]" in corpus.describe()
+    answer, _ = play("n = 3\nFINAL(llm_query('x', images=[context.page_image(n)]))", corpus=alone)
+    assert answer.value == "seen 1"
+
+
+def test_a_rebuilt_worker_is_told_of_a_call_that_was_turned_away_what_it_was_told_before(
+    corpus: Corpus,
+) -> None:
+    answer, script = play(
+        "one = llm_query('x', images=documents['t.png'])\n"
+        "kind = llm_query('x', images=documents['t.png'].images * 21).kind",
+        "import os\nos._exit(3)",
+        "FINAL([one, kind])",
+        corpus=corpus,
+    )
+    assert answer.value == ["seen 1", "too_large"] and len(script.sub_requests) == 1
