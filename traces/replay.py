@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from rlm_core import semconv as sc
 from rlm_core.answer import Answer
+from rlm_core.conversation import told_schema
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, InputError, ModelError, RecordError, RLMScopeError, RunCancelled
 from rlm_core.lm_handler import Completion, LMHandler, Message, Request
@@ -24,7 +25,7 @@ from rlm_core.normalise import normalise
 from rlm_core.pricing import PriceTable
 from rlm_core.progress import Watcher
 from rlm_core.rlm import RLM
-from rlm_core.telemetry import Attribute, Recorder
+from rlm_core.telemetry import Attribute, Recorder, as_json
 from traces.detail import decoded
 from traces.finding import number_of
 from traces.home import Home
@@ -314,7 +315,8 @@ class Replayer:
     def ask_again(self, span_id: str) -> str | None:
         """What the sub-model replies today to the recorded prompt of a sub-call: one live call.
 
-        None when the budget does not allow it, the record does not hold the prompt, or the model fails.
+        None when the budget does not allow it, the record does not hold the prompt, or the model fails; also
+        of a call with tools or images, which would be another one without them.
         """
         span = self.view.by_id[span_id]
         digest = span.attributes.get(sc.PROMPT + ".sha256")
@@ -322,15 +324,19 @@ class Replayer:
         if span.kind != "sub_call" or prompt is None or self._refusal(self.spent) is not None:
             return None
         said = decoded(span.attributes.get(sc.PARAMETERS))
-        schema = said.get("schema") if isinstance(said, dict) else None
+        said = said if isinstance(said, dict) else {}
+        if said.get("tools") or span.attributes.get(sc.IMAGES):
+            return None
+        schema = said["schema"] if isinstance(said.get("schema"), dict) else None
+        opening = [] if schema is None else [told_schema(as_json(schema))]
         limits = self.program.limits
         _, model = self._models_on("0" + ".1" * span.depth)
         request = Request(
             model,
-            (Message("user", prompt),),
+            (*opening, Message("user", prompt)),
             "sub",
             max_tokens=limits.max_tokens_sub,
-            schema=schema if isinstance(schema, dict) else None,
+            schema=schema,
             timeout=limits.request_timeout,
         )
         try:

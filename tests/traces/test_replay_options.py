@@ -81,3 +81,24 @@ def test_another_model_takes_the_place_of_all_of_its_role() -> None:
 def test_a_limit_in_dollars_that_is_none_is_said(usd: Any) -> None:
     with pytest.raises(RecordError, match="the limit max_cost_usd was"):
         read_limits({"max_cost_usd": usd}, spending=True)
+
+
+def test_a_call_is_asked_alone_as_it_was_asked_or_not_at_all(tmp_path: Path) -> None:
+    home, asked = Home(tmp_path), list[Request]()
+
+    def answer(request: Request) -> str:
+        asked.append(request)
+        return "7"
+
+    code = "llm_query('how many?', schema={'type': 'integer'})\nFINAL(1)"
+    views = [
+        recorded(home, code, sub=answer, options=options, run_id=f"20260101T000000-0000000{number}")
+        for number, options in enumerate((Options(), Options(tools=(BUILTIN["calculate"],))))
+    ]
+    for view, reply in zip(views, ("7", None), strict=True):
+        (call,) = (span.span_id for span in view.spans if span.kind == "sub_call")
+        budget = Budget(live_calls=5)
+        with Replayer(home, view, handler=live(sub=answer), budget=budget) as replayer:
+            assert replayer.ask_again(call) == reply
+    first, _, again = asked
+    assert again.messages == first.messages and again.schema == first.schema
