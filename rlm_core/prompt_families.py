@@ -21,8 +21,13 @@ SMALL_WINDOW: Final = 40_000  # tokens; a window up to this is small
 _WIDE_WINDOW: Final = 65_536  # tokens from which on snippets may be as long as the prompt says
 _FOR_REPLY: Final = 4_096  # tokens of a small window that are left for the prompt's words and the reply
 _LEAST_CHARS: Final = 2_000
-#: By its name it has fewer than ten billion parameters: mostly served with a window of 32k tokens or less.
-_FEW_PARAMETERS: Final = re.compile(r"(?<![\d.])\d(?:\.\d+)?b(?![a-z0-9])", re.IGNORECASE)
+#: Billions of parameters in a name, such as 8b, 8x7b, or 30b-a3b (30, of which 3 work at a time).
+_PARAMETERS: Final = re.compile(
+    r"(?:(\d{1,3})x)?(?<![\d.])(\d{1,4}(?:\.\d{1,3})?)b(?![a-z0-9])", re.IGNORECASE
+)
+_FEW_PARAMETERS: Final = (
+    10  # billions; with fewer a model is mostly served with a window of 32k tokens or less
+)
 _QWEN: Final = re.compile(r"qwen|qwq", re.IGNORECASE)
 _CLAUDE: Final = re.compile(r"claude", re.IGNORECASE)
 _THINKS: Final = re.compile(
@@ -95,7 +100,7 @@ _NOTES: Final[tuple[tuple[str, Callable[[Family], str]], ...]] = (
 def family_of(root: str, sub: str, *, root_window: int | None = None, reply_tokens: int = 8_192) -> Family:
     """The family for two model ids. `root_window`: tokens of the root's window, where somebody said so."""
     window = root_window or known_window(root)
-    small = window <= SMALL_WINDOW if window else _FEW_PARAMETERS.search(root) is not None
+    small = window <= SMALL_WINDOW if window else _has_few_parameters(root)
     found = {
         "small": small,
         "qwen": _QWEN.search(root) is not None,
@@ -116,9 +121,15 @@ def known_window(model: str) -> int | None:
     return None if model.startswith(DEMO_PREFIX) else context_window(model)
 
 
+def _has_few_parameters(model: str) -> bool:
+    """By its name."""
+    sizes = [float(size) * int(times or 1) for times, size in _PARAMETERS.findall(model)]
+    return bool(sizes) and max(sizes) < _FEW_PARAMETERS
+
+
 def _snippet_chars(sub: str) -> int:
     """At two characters for a token, which is safe in any script, what a small window holds."""
-    window = known_window(sub) or (SMALL_WINDOW - 8_000 if _FEW_PARAMETERS.search(sub) else _WIDE_WINDOW)
+    window = known_window(sub) or (SMALL_WINDOW - 8_000 if _has_few_parameters(sub) else _WIDE_WINDOW)
     if window >= _WIDE_WINDOW:
         return SNIPPET_CHARS
     return max(_LEAST_CHARS, (window - _FOR_REPLY) * 2 // 1_000 * 1_000)

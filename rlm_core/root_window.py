@@ -152,8 +152,9 @@ class RootWindow:
         """
         window, needed = self.root.state.options.root_window, tokens_of(self.history.messages)
         if window is not None and needed > room:
+            summed = " with older turns summed up" if self.history.folded else ""
             raise ModelError(
                 "context_window",
-                f"its messages need about {needed * self._ratio:,.0f} tokens with older turns summed up, and "
-                f"root_window is {window:,}; allow more, or ask for less output",
+                f"its messages need about {needed * self._ratio:,.0f} tokens{summed}, and root_window is "
+                f"{window:,}; allow more, or ask for less output",
             )

@@ -173,6 +173,14 @@ class Retrieve(Reading):
         )
         if not found:
             return Outcome("error", error="no passage of the corpus holds a word of the question")
+        room = None if self._window is None else self._window - self._overhead
+        found, wanted = await asyncio.to_thread(texts.fitting, self.corpus, found, room), len(found)
+        if not found:
+            return Outcome(
+                "error", error=f"not one passage fits: {self._root_model} takes {self._window:,} tokens"
+            )
+        if len(found) < wanted:
+            self.state.notices.append(words.FEWER.format(shown=len(found), wanted=wanted))
         text = await asyncio.to_thread(texts.render, self.corpus, found)
         label = f"{len(found)} passage{'' if len(found) == 1 else 's'}"
         return await self._answer(span, root, words.reading(self.question, text), label, found)

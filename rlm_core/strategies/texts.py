@@ -48,6 +48,22 @@ def render(corpus: Corpus, pieces: Sequence[Piece]) -> str:
     return "\n\n".join(f"{heading(corpus, piece)}\n{corpus.text(*piece)}" for piece in pieces)
 
 
+def fitting(corpus: Corpus, pieces: Sequence[Piece], tokens: int | None) -> list[Piece]:
+    """The first pieces that together have at most so many tokens (None: any number) with their headings, by
+    estimate: four bytes of UTF-8 each. Raises as `render`.
+    """
+    if tokens is None:
+        return list(pieces)
+    kept: list[Piece] = []
+    left = tokens * BYTES_PER_TOKEN
+    for piece in pieces:
+        left -= len(render(corpus, [piece]).encode("utf-8", "surrogatepass")) + 2
+        if left < 0:
+            break
+        kept.append(piece)
+    return kept
+
+
 def shown(corpus: Corpus, pieces: Sequence[Piece]) -> str:
     """The same places as the record keeps them, see `rlm_core.semconv.SHOWN_RANGES`. Raises as `render`."""
     return Prompt.of(corpus, [[list(piece) for piece in pieces]]).at_once()

@@ -70,6 +70,7 @@ and in the next turn, once a passage says it: FINAL("Ines Duarte"). Search again
 passages do not say it.
 """
 
+FEWER: Final = "{shown} of {wanted} passages were shown: more do not fit into the root's window"
 PASSAGES: Final = "\n\n# Passages that fit the question best\n"
 
 

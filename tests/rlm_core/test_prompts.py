@@ -125,3 +125,11 @@ def test_a_summary_is_read_back_by_whoever_wrote_it() -> None:
 def test_the_plain_text_is_short_enough_to_be_sent_with_every_turn() -> None:
     """It makes up most of what a root is sent in thirty tiny turns, which may be 100 KB in all."""
     assert len(SYSTEM.encode()) <= 1_880
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [("x-8b", True), ("x3b", True), ("x-72b", False), ("x-8x7b", False), ("x-30b-a3b-instruct", False)],
+)
+def test_few_parameters_are_counted_as_the_name_gives_them(name: str, small: bool) -> None:
+    assert ("small" in family_of(f"openai/{name}", "test/sub").traits) is small

@@ -354,3 +354,16 @@ def test_a_search_that_nobody_waits_for_any_more_holds_up_no_end(monkeypatch: py
         ended = not closing.is_alive()
         go_on.set()
     assert ended and asking.result().stop_reason == "cancelled"
+
+
+@pytest.mark.parametrize(("strategy", "window"), [("retrieve", 1_500), ("retrieve+rlm", 2_500)])
+def test_of_passages_that_do_not_all_fit_the_best_are_shown(asked: Asked, strategy: str, window: int) -> None:
+    told = "```repl\nFINAL('April')\n```" if "rlm" in strategy else "April"
+    every = asked.run(strategy, lambda _: told, corpus=LONG, root_window=20_000)
+    assert every.text == "April" and not every.notices
+    best = asked.requests[0].messages[1].content.count("=== [")
+    fewer = asked.run(strategy, lambda _: told, corpus=LONG, root_window=window)
+    assert fewer.text == "April" and 0 < asked.requests[0].messages[1].content.count("=== [") < best
+    assert any("passages were shown: more do not fit" in notice for notice in fewer.notices)
+    none = asked.run("retrieve", lambda _: "x", corpus=LONG, root_window=450)
+    assert none.text is None and "not one passage fits" in str(none.error) and not asked.requests
