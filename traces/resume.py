@@ -177,7 +177,7 @@ def spent_before(view: RunView, prices: PriceTable) -> Before:
     earlier = _recorded_before(top_facts(view).text(sc.RESUME_SPENT))
     return Before(
         calls=earlier.calls + admitted,
-        tool_calls=earlier.tool_calls + sum(span.kind == "tool" for span in view.spans),
+        tool_calls=earlier.tool_calls + sum(map(_was_made, view.spans)),
         tokens=earlier.tokens + tokens,
         usd=earlier.usd + usd,
         usd_known=earlier.usd_known and spend.usd is not None,
@@ -193,6 +193,11 @@ def _sent(view: RunView, call: SpanRow) -> int:
         return sum(estimate_tokens(texts.get(message["sha256"], "")) for message in listed)
     chars = call.attributes.get(sc.PROMPT + ".chars")
     return (chars + 3) // 4 if type(chars) is int and chars > 0 else 0
+
+
+def _was_made(span: SpanRow) -> bool:
+    """Whether a span is a call of a tool that the ledger counted: its function was called."""
+    return span.kind == "tool" and span.error_type not in ("unknown_tool", "arguments", "limit")
 
 
 def _was_admitted(span: SpanRow, tried: Collection[str | None]) -> bool:

@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
-from rlm_core import Request
+from rlm_core import Completion, Request
 from rlm_core.builtin_tools import BUILTIN
 from rlm_core.errors import RecordError
+from rlm_core.lm_handler import ToolCall
 from rlm_core.options import DepthModels, Options
+from rlm_core.pricing import PriceTable
 from rlm_core.telemetry import as_json
 from rlm_core.tools import has_function, tool
 from tests.support.replays import live, recorded
 from traces.home import Home
 from traces.recorded_settings import lacking, read_limits, read_options, with_models
 from traces.replay import Replayer
+from traces.resume import spent_before
 from traces.trial import Budget
 
 ASK = "r = llm_query('how many?')\nFINAL(r)"
@@ -102,3 +105,16 @@ def test_a_call_is_asked_alone_as_it_was_asked_or_not_at_all(tmp_path: Path) -> 
             assert replayer.ask_again(call) == reply
     first, _, again = asked
     assert again.messages == first.messages and again.schema == first.schema
+
+
+def test_only_calls_of_tools_that_were_made_count_as_spent(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    wanted = [("calculate", '{"expression": "1/0"}'), ("calculate", "{}"), ("unknown", "{}")]
+    calls = tuple(ToolCall(f"c{number}", *one) for number, one in enumerate(wanted))
+
+    def sub(request: Request) -> Completion:
+        is_told = request.messages[-1].role == "tool"
+        return Completion("7") if is_told else Completion(None, tool_calls=calls)
+
+    view = recorded(home, ASK, sub=sub, options=Options(tools=(BUILTIN["calculate"],)))
+    assert spent_before(view, PriceTable()).tool_calls == 1
