@@ -24,6 +24,7 @@ from ui.web.series import Member, ids_of, members
 
 SERIES: Final = "series"  # in the address
 _KEPT: Final = "ask-series"  # in the session: the ids, for when the page is come back to
+_OPENED: Final = "ask-series-opened"  # in the session: the run whose row was clicked
 _PERIOD: Final = 2.0  # seconds between two looks
 _SHOWN: Final = 80  # characters of an answer in a sentence
 _COLUMNS: Final = (
@@ -65,6 +66,9 @@ def panel(home: Home, run_id: str) -> None:
 
 
 def _picture(home: Home, run_ids: Sequence[str], run_id: str) -> None:
+    if opened := st.session_state.pop(_OPENED, None):
+        st.query_params["run"] = opened
+        st.rerun()  # the run below is drawn by the page
     try:
         found = members(home, run_ids)
     except RLMScopeError as error:
@@ -92,7 +96,7 @@ def _item(place: int, one: Member, run_ids: Sequence[str], shown: str) -> Item:
 
 
 def _open(run_id: str) -> None:
-    st.query_params["run"] = run_id
+    st.session_state[_OPENED] = run_id
 
 
 def _agreement(found: Sequence[Member]) -> None:

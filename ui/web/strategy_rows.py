@@ -47,8 +47,6 @@ _VERDICT: Final = Column("Right", 70)
 
 def show(home: Home, run_ids: Sequence[str], expected: str | None, how: str) -> None:
     """The table, drawn anew by itself while one of its runs is at work. `expected` is the right answer."""
-    if run_id := st.session_state.pop(_OPEN, None):
-        st.switch_page("pages/run.py", query_params={"run": run_id})
     try:
         if expected is not None:
             check_how(how, expected)
@@ -64,6 +62,8 @@ def show(home: Home, run_ids: Sequence[str], expected: str | None, how: str) -> 
 
 
 def _table(home: Home, run_ids: tuple[str, ...], expected: str | None, how: str, was_busy: bool) -> None:
+    if run_id := st.session_state.pop(_OPEN, None):  # here: a click in a fragment runs the fragment alone
+        st.switch_page("pages/run.py", query_params={"run": run_id})
     try:
         found = members(home, run_ids)
         known = [one for one in found if one.summary is not None]

@@ -20,6 +20,8 @@ from ui.web.series import ids_of
 from ui.web.way_fields import passages_field, strategy_words
 
 _COMPARABLE = (NORMALISED, "exact", "contains", "number", "set")  # that need no model, and no pattern
+_NAMES = ("runs", "expected", "match")  # in the address
+_LEFT = "strategies-address"  # in the session: what the address said when the page was last seen
 _AT_FIRST = ("rlm", "direct", "compaction", "retrieve")
 
 
@@ -27,9 +29,11 @@ def page() -> None:
     """Show the page for the home of `$RLMSCOPE_HOME`."""
     st.markdown("#### Strategies")
     home = Home.resolve()
+    _arrive()
     run_ids = ids_of(st.query_params.get("runs", ""))
     if run_ids:
         strategy_rows.show(home, run_ids, _expected(), st.query_params.get("match") or NORMALISED)
+        st.button("Close the table", key="strategies-close", on_click=_close)
     else:
         st.caption("One question, answered in several ways, one run after another: what each took and said.")
     with st.expander("Ask by several strategies", expanded=not run_ids, key="strategies-form"):
@@ -37,6 +41,24 @@ def page() -> None:
     if started:
         st.query_params["runs"] = ",".join(started)
         st.rerun()
+
+
+def _arrive() -> None:
+    """Come back to the table as it was left, unless the address names one itself.
+
+    Streamlit loses the query of a page that the browser goes back to, and gives it that of the page it left.
+    """
+    if not st.query_params.get("runs"):
+        for name, value in st.session_state.get(_LEFT, {}).items():
+            st.query_params[name] = value
+    st.query_params.pop("run", None)
+    st.session_state[_LEFT] = {name: st.query_params[name] for name in _NAMES if st.query_params.get(name)}
+
+
+def _close() -> None:
+    st.session_state.pop(_LEFT, None)
+    for name in _NAMES:
+        st.query_params.pop(name, None)
 
 
 def _expected() -> str | None:
