@@ -54,11 +54,15 @@ def estimate_words(estimate: Estimate, *, demo: bool) -> str:
     parts = (
         _spread("cost {}", low, high),
         _spread("{} tokens", *(f"{count:,}" for count in estimate.tokens)),
-        _spread("{} sub-calls", *(f"{count:,}" for count in estimate.sub_calls)),
+        _calls(*estimate.sub_calls),
         _spread("{}", *map(duration, estimate.seconds)),
     )
     past = f"{counted(estimate.runs, 'earlier run')} of these models over {where}"
     return f"estimate from {past}: {' · '.join(parts)}"
+
+
+def _calls(low: int, high: int) -> str:
+    return counted(low, "sub-call") if low == high else _spread("{} sub-calls", f"{low:,}", f"{high:,}")
 
 
 def _spread(form: str, low: str, high: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ui.common import State, print_json, say, shared_options
 from ui.figures import counted
 from ui.visible import line
+
+_NAMED: Final = 10  # runs that are named with the reason why they are left out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
 @click.option("--format", "form", type=click.Choice(("sft",)), required=True, help="sft: training data.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="The new file.")
 @click.option("--tag", metavar="T", help="The runs with this tag, beside those named.")
@@ -54,11 +56,23 @@ def export(state: State, /, runs: tuple[str, ...], **options: Any) -> int:
         print_json(done.to_json())
     elif done.path is not None:
         click.echo("\n".join(_lines(done)))
-    for run_id, reason in done.runs_left_out:
-        say(f"{run_id} is left out: {reason}")
+    for words in _runs_left_out(done):
+        say(words)
     if done.path is None:
         say(f"rlmscope: nothing was written: none of {counted(len(run_ids), 'run')} holds an example")
     return int(done.path is None)
+
+
+def _runs_left_out(done: Exported) -> Iterator[str]:
+    """A line for each run; of many with the same reason one line."""
+    by_reason: dict[str, list[str]] = {}
+    for run_id, reason in done.runs_left_out:
+        by_reason.setdefault(reason, []).append(run_id)
+    for reason, run_ids in by_reason.items():
+        if len(run_ids) > _NAMED:
+            yield line(f"{len(run_ids):,} runs are left out: {reason} (--json names them)")
+        else:
+            yield from (line(f"{run_id} is left out: {reason}") for run_id in run_ids)
 
 
 def _run_ids(state: State, refs: tuple[str, ...], tag: str | None, *, everything: bool) -> list[str]:

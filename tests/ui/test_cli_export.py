@@ -17,6 +17,7 @@ from rlm_core.lm_handler import FunctionLMHandler
 from tests.support.loopback import Loopback
 from tests.support.loopback import Script as Server
 from tests.support.replays import recorded
+from tests.traces.records import record_run
 from traces.home import Home
 from traces.opinions import judge, tag
 
@@ -185,3 +186,15 @@ def test_a_span_that_a_person_called_wrong_is_left_out(call: Call, home: Home, t
     done = call("export", RUN, "--examples", "sub-calls", "--format", "sft", "--out", str(out), "--json").json
     assert done["left_out"] == {"a person called it wrong": 1}
     assert wrong not in [one["metadata"]["span_id"] for one in examples(out)]
+
+
+def test_many_runs_that_are_left_out_for_one_reason_are_one_line(
+    call: Call, home: Home, tmp_path: Path
+) -> None:
+    for number in range(11):
+        record_run(home, f"20260102T0304{number:02}-0000abcd")
+    arguments = ("export", "--all", "--format", "sft", "--out", str(tmp_path / "t.jsonl"))
+    refused = call(*arguments)
+    assert "11 runs are left out: nobody said whether it is right (--json names them)" in refused.err
+    assert refused.code == 1 and len(refused.err.splitlines()) == 2
+    assert len(call(*arguments, "--json").json["runs_left_out"]) == 11

@@ -24,10 +24,11 @@ from traces.exporters.sft_examples import RunExamples
 from traces.exporters.sft_runs import Choice, left_out, passed_reruns, unfit
 from traces.home import Home
 from traces.opinions import Opinions, opinions
-from traces.reading import list_runs, load_run
+from traces.reading import list_runs, load_runs
 from traces.view import RunView
 
 EXISTS: Final = "{} is there already; an export never overwrites anything. Name a new file."
+_SPANS_AT_ONCE: Final = 10_000  # of runs that are read with one look at the record
 Warn = Callable[[str], None]
 
 
@@ -154,18 +155,39 @@ def _publish(drafts: Mapping[Path, Path]) -> None:
 def _fit_views(
     home: Home, run_ids: Iterable[str], choice: Choice, done: Exported, warn: Warn | None
 ) -> Iterator[RunView]:
-    """The runs that are fit, oldest first; only these are read. `done` lists the others."""
+    """The runs that are fit, oldest first; of the others only those are read whose list line says too little.
+    `done` lists the others.
+    """
     said, passed = opinions(home), passed_reruns(home)
     listed = {run.run_id: run for run in list_runs(home, replays=True, warn=warn)}
+    sizes: dict[str, int] = {}
     for run_id in sorted(set(run_ids)):
-        reason = unfit(listed[run_id], said, choice, passed) if run_id in listed else None
-        if reason is None:
-            view = load_run(home, run_id, warn=warn)
-            reason = left_out(view, said, choice, passed)
-        if reason is None:
-            yield view
-        else:
+        run = listed.get(run_id)
+        if run is not None and (reason := unfit(run, said, choice, passed)) is not None:
             done.runs_left_out.append((run_id, reason))
+        else:
+            sizes[run_id] = 0 if run is None else run.spans
+    for group in _groups(sizes):
+        for view in load_runs(home, group, warn=warn):
+            if (reason := left_out(view, said, choice, passed)) is None:
+                yield view
+            else:
+                done.runs_left_out.append((view.run_id, reason))
+    done.runs_left_out.sort()
+
+
+def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """Runs that may be held in memory together, by how many spans they have."""
+    group: list[str] = []
+    held = 0
+    for run_id, size in sizes.items():
+        if group and held + size > _SPANS_AT_ONCE:
+            yield group
+            group, held = [], 0
+        group.append(run_id)
+        held += size
+    if group:
+        yield group
 
 
 def _examples(views: Iterable[RunView], said: Opinions, choice: Choice, done: Exported) -> Iterator[Example]:
