@@ -87,8 +87,8 @@ def _cost(row: Mapping[str, Any]) -> str:
 def _served(report: Mapping[str, Any]) -> Iterator[str]:
     if report["served_calls"]:
         yield (
-            f"not counted: {counted(report['served_calls'], 'call')} of replays that no model was asked for "
-            "(answered from the record or by a patch, or refused)"
+            f"not counted: {counted(report['served_calls'], 'call')} of replays and resumed runs that no "
+            "model was asked for (answered from the record or by a patch, or refused)"
         )
 
 

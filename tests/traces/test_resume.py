@@ -186,6 +186,7 @@ def test_a_run_that_was_cancelled_or_lost_its_root_goes_on(tmp_path: Path, how: 
     assert again.asked == {"turn 2 ": 1}
 
 
+@pytest.mark.full
 def test_what_the_record_answered_is_a_hit_of_the_cache_later(tmp_path: Path) -> None:
     home, codes = Home(tmp_path / "home"), ("a = llm_query('one')", "b = llm_query('one')", "FINAL(a == b)")
     record(home, Model(*codes), options=Options(cache=True))
@@ -277,6 +278,7 @@ def test_a_cell_that_comes_out_otherwise_stops_the_run_unless_it_may_go_on_anywa
     assert model.asked == {"turn 1 ": 1, "turn 2 ": 1}, "an equal call of that cell is not asked again"
 
 
+@pytest.mark.full
 def test_the_options_of_the_run_are_those_of_the_record(tmp_path: Path) -> None:
     home = Home(tmp_path)
     options = Options(

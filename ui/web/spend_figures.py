@@ -86,8 +86,8 @@ def remarks(home: Home, totals: Totals) -> None:
     """
     if totals.served:
         note(
-            f"Not counted: {counted(totals.served, 'call')} of replays that no model was asked for (answered "
-            "from the record or by a patch, or refused)."
+            f"Not counted: {counted(totals.served, 'call')} of replays and resumed runs that no "
+            "model was asked for (answered from the record or by a patch, or refused)."
         )
     if totals.gaps:
         note(
