@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from rlm_core import RLM, FunctionLMHandler, Limits, Request
@@ -56,6 +60,20 @@ def recorded(
         rlm.ask("how many?", texts, recorder=recording.recorder, run_id=run_id)
         recording.close("ok")
     return load_run(home, run_id)
+
+
+_kept: dict[Hashable, Home] = {}
+
+
+def filled(home: Home, name: Hashable, fill: Callable[[Home], object]) -> None:
+    """Fill a home with records as `fill` does; under one name that is done once in a process, then copied."""
+    if name not in _kept:
+        folder = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        made = Home.resolve(Path(folder) / "home")
+        fill(made)
+        _kept[name] = made
+    shutil.copytree(_kept[name].root, home.root, dirs_exist_ok=True)
 
 
 def span_of(view: RunView, kind: str, number: int = 0, *, depth: int | None = None) -> str:

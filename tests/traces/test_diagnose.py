@@ -10,7 +10,7 @@ import pytest
 
 from rlm_core import Request
 from rlm_core.errors import InputError
-from tests.support.replays import live, recorded, span_of
+from tests.support.replays import filled, live, recorded, span_of
 from tests.support.trees import Condition, plan, record_pair
 from traces.diagnose import diagnose
 from traces.diagnosis import Diagnosis
@@ -21,7 +21,7 @@ from traces.replay_runs import record_replay
 from traces.trial import Budget, Patch, Target, Trial
 from traces.view import RunView
 
-GOOD = "20260101T000000-0000bbbb"
+BAD, GOOD = "20260101T000000-0000aaaa", "20260101T000000-0000bbbb"
 BAD_ONE, GOOD_ONE = "20260101T000000-0000cccc", "20260101T000000-0000dddd"
 COUNT = (
     "replies = llm_batch([f'item {n}: how many?' for n in range(8)])\n"
@@ -43,7 +43,13 @@ def says(*wrong: int) -> Callable[[Request], str]:
 
 def pair(home: Home, *wrong: int, codes: tuple[str, ...] = (COUNT, FINAL)) -> tuple[RunView, RunView]:
     """A run with wrong replies for some items, and one without."""
-    return recorded(home, *codes, sub=says(*wrong)), recorded(home, *codes, sub=says(), run_id=GOOD)
+
+    def fill(empty: Home) -> None:
+        recorded(empty, *codes, sub=says(*wrong))
+        recorded(empty, *codes, sub=says(), run_id=GOOD)
+
+    filled(home, ("pair", wrong, codes), fill)
+    return load_run(home, BAD), load_run(home, GOOD)
 
 
 def spans(view: RunView, *numbers: int) -> set[str]:
@@ -350,8 +356,8 @@ def test_a_call_that_was_given_the_expected_answer_and_did_not_say_it_is_the_fir
 def test_what_stands_in_many_prompts_or_inside_of_another_word_is_not_missed(
     home: Home, expected: str
 ) -> None:
-    bad = recorded(home, LOOKUP, "FINAL_VAR('code')", sub=lambda _: "NONE")
-    found = diagnose(home, bad, target=Target(expected))
+    filled(home, LOOKUP, lambda empty: recorded(empty, LOOKUP, "FINAL_VAR('code')", sub=lambda _: "NONE"))
+    found = diagnose(home, load_run(home, BAD), target=Target(expected))
     kinds = {signal["kind"] for suspect in found.suspects for signal in suspect["signals"]}
     assert "missed" not in kinds and found.culprits == ()
 

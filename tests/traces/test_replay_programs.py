@@ -17,7 +17,11 @@ RARELY = (
     "answer by FINAL", "answer by SUBMIT", "dependent calls, all asked", "two layers, strict",
     "calls that failed", "a cell out of memory", "variables are shown", "code that is wrong, asking again",
     "equal child runs", "numbers drawn at random", "a name that is not there", "files of its own",
-    "cells with prose around them",
+    "cells with prose around them", "answer by the answer variable", "an answer as JSON", "code that is none",
+    "thread pool of child runs", "a forced answer of a child run", "a child run that types",
+    "two layers, recomputed", "variables of a cell out of time", "a reply in a cell out of time",
+    "random bytes of the system", "typed after reading, root asked again", "a turn without a cell",
+    "output that is cut", "swallowed exceptions",
 )  # fmt: skip
 NAMES = [pytest.param(name, marks=pytest.mark.full if name in RARELY else ()) for name in PROGRAMS]
 

@@ -14,7 +14,7 @@ from rlm_core import Limits, Request
 from rlm_core.lm_handler import Completion, Usage
 from tests.support.loopback import Loopback
 from tests.support.loopback import Script as Server
-from tests.support.replays import SUB, recorded
+from tests.support.replays import SUB, filled, recorded
 from traces.home import Home
 from traces.prices import price_table, set_price
 from traces.reading import load_run
@@ -30,7 +30,7 @@ THREADS = (
     "    replies = list(pool.map(llm_query, [f'item {n}' for n in range(20)]))\n"
     "total = sum(int(r) for r in replies)"
 )
-AGAIN = "20260101T000000-0000bbbb"
+RUN, AGAIN = "20260101T000000-0000aaaa", "20260101T000000-0000bbbb"
 CALLS = (0, 10, 49, 50, 100)
 DOLLARS = ("0.000001", "1", "2", "3", "5", "100")
 
@@ -70,7 +70,12 @@ def home(tmp_path: Path) -> Home:
 
 def view_of(home: Home, concurrency: int = 32, code: str = BATCH) -> RunView:
     limits = Limits(concurrency=concurrency, max_tokens_sub=500)
-    return recorded(home, code, "FINAL_VAR('total')", sub=lambda _: "3", limits=limits)
+
+    def fill(empty: Home) -> None:
+        recorded(empty, code, "FINAL_VAR('total')", sub=lambda _: "3", limits=limits)
+
+    filled(home, (concurrency, code), fill)
+    return load_run(home, RUN)
 
 
 def played(home: Home, view: RunView, budget: Budget, model: Counting) -> Trial:

@@ -11,11 +11,11 @@ import pytest
 
 from tests.support.loopback import Loopback, Messages
 from tests.support.loopback import Script as Server
-from tests.support.replays import recorded, span_of
+from tests.support.replays import filled, recorded, span_of
 from traces.diagnosis_log import diagnoses
 from traces.home import Home
 from traces.opinions import judge
-from traces.reading import list_runs
+from traces.reading import list_runs, load_run
 from ui.web.samples import install_examples
 
 Call = Callable[..., Any]
@@ -30,9 +30,13 @@ COUNT = (
 def two_runs(home: Home, *, typed: bool = False) -> str:
     """A run in which item 4 was counted wrongly and one in which it was not; the id of the wrong call."""
     last = ("FINAL(30)", "FINAL(24)") if typed else ("FINAL_VAR('total')",) * 2
-    bad = recorded(home, COUNT, last[0], sub=lambda request: "9" if "item 4" in request.prompt else "3")
-    recorded(home, COUNT, last[1], sub=lambda _: "3", run_id=GOOD)
-    return span_of(bad, "sub_call", 4)
+
+    def fill(empty: Home) -> None:
+        recorded(empty, COUNT, last[0], sub=lambda request: "9" if "item 4" in request.prompt else "3")
+        recorded(empty, COUNT, last[1], sub=lambda _: "3", run_id=GOOD)
+
+    filled(home, ("two runs", typed), fill)
+    return span_of(load_run(home, BAD), "sub_call", 4)
 
 
 def test_the_call_that_broke_the_example_is_found_without_asking_any_model(call: Call, home: Home) -> None:

@@ -17,6 +17,7 @@ from rlm_core.corpus import Corpus
 from rlm_core.rlm import RLM
 from tests.support.loopback import Loopback, Messages
 from tests.support.loopback import Script as Server
+from tests.support.replays import filled
 from tests.support.scripted import Script, cell
 from traces.home import Home
 from traces.opinions import judge
@@ -55,10 +56,15 @@ def typed(messages: Messages) -> str:
 def recorded(home: Home, *, typing: bool = False) -> RunView:
     """A run that counts 62 fruits, because of the pears; there are 17."""
     end = 'FINAL("62")' if typing else 'FINAL_VAR("total")'
-    handler = FunctionLMHandler(Script([cell(code) for code in (LEAVES, SUM, end)], mistaken))
-    corpus = Corpus.from_texts(TEXTS, home.corpora)
-    with RLM(*MODELS, handler=handler) as rlm, open_recording(home, RUN, {}) as made:
-        rlm.ask("How many fruits?", corpus, run_id=RUN, recorder=made.recorder)
+
+    def fill(empty: Home) -> None:
+        handler = FunctionLMHandler(Script([cell(code) for code in (LEAVES, SUM, end)], mistaken))
+        corpus = Corpus.from_texts(TEXTS, empty.corpora)
+        with RLM(*MODELS, handler=handler) as rlm, open_recording(empty, RUN, {}) as made:
+            rlm.ask("How many fruits?", corpus, run_id=RUN, recorder=made.recorder)
+        load_run(empty, RUN)
+
+    filled(home, ("counted fruits", typing), fill)
     return load_run(home, RUN)
 
 

@@ -74,7 +74,7 @@ def test_for_people_it_is_one_line(home: Home) -> None:
 
 
 @pytest.mark.needs("posix")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_it_ends_in_order_with_pages_open(number: int, home: Home) -> None:
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
@@ -161,12 +161,13 @@ def test_two_servers_on_one_home(home: Home) -> None:
     assert len(list_runs(home)) == 2
 
 
-def test_the_app_while_six_runs_are_recorded(home: Home) -> None:
+@pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.full)])
+def test_the_app_while_several_runs_are_recorded(count: int, home: Home) -> None:
     """Nothing is refused, counted twice or missing."""
     documents = ROOT / "sample_data" / "es_contratos"
     words = ("ask", "Which contract has the highest annual fee?", documents, "--json", "--home", home.root)
     with running_app(home) as server:
-        asking = [start(*words) for _ in range(6)]
+        asking = [start(*words) for _ in range(count)]
         while any(process.poll() is None for process in asking):
             for page in (server.page("runs"), server.page("run", f"run={EXAMPLE}"), server.page()):
                 assert page.elements and page.broken == []
@@ -176,9 +177,9 @@ def test_the_app_while_six_runs_are_recorded(home: Home) -> None:
             assert document["notices"] == [DEMO_NOTICE] and document["record"]["complete"]
             answers[document["run_id"]] = document
         last = server.page("runs")
-        assert [row["Status"] for row in last.rows] == ["ok"] * 8 and last.broken == []
+        assert [row["Status"] for row in last.rows] == ["ok"] * (count + 2) and last.broken == []
     runs = {run.run_id: run for run in list_runs(home)}
-    assert len(runs) == len(list_runs(home)) == 8 and len(answers) == 6
+    assert len(runs) == len(list_runs(home)) == count + 2 and len(answers) == count
     for run_id, document in answers.items():
         run = runs[run_id]
         figures = (run.status, run.answer, run.sub_calls, run.tokens, run.iterations)
@@ -202,7 +203,7 @@ if "app" in sys.orig_argv:
 
 
 @pytest.mark.needs("posix")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full)])
 def test_runs_go_on_without_the_app(number: int, home: Home, tmp_path: Path) -> None:
     corpus, ticket = Corpus.from_texts(["a", "b"], home.corpora).corpus_id, new_ticket()
     env = {**surroundings(tmp_path), "TEST_GATE_START": START_ONE}
