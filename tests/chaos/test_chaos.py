@@ -33,7 +33,7 @@ def spoil(campaign: Campaign, which: Callable[[dict[str, Any]], bool]) -> None:
 
 
 def test_a_few_kills_lose_nothing_and_a_loss_would_be_seen(tmp_path: Path) -> None:
-    campaign = check(3, 8, tmp_path, 240)
+    campaign = check(3, 5, tmp_path, 240)
     acknowledged = json.loads(campaign.runs[0].side.read_text().splitlines()[0])["span_id"]
     spoil(campaign, lambda record: record["kind"] == "e" and record["span_id"] == acknowledged)
     wrong = judge(campaign).wrong
