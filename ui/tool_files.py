@@ -53,11 +53,6 @@ def _from_file(path: Path, name: str) -> Tool:
         raise InputError(f"{name} in {path} cannot be a tool: {error}") from None
 
 
-def _say(*values: object, **how: Any) -> None:
-    """`print` in such a file: its words are no part of the output of a command, which may be JSON."""
-    print(*values, **{"file": sys.stderr, **how})
-
-
 def _module(path: Path) -> Any:
     """The file, run as a module of its own that stays known, so that its dataclasses and pickles work."""
     if path.suffix != ".py" or not path.is_file():
@@ -68,7 +63,6 @@ def _module(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    module.__dict__["print"] = _say  # for its functions, which run in threads, later
     try:
         with redirect_stdout(sys.stderr):  # what it prints is no part of what the command says
             spec.loader.exec_module(module)

@@ -206,7 +206,7 @@ def _examples(views: Iterable[RunView], said: Opinions, choice: Choice, done: Ex
 
 
 def _key(example: Example) -> bytes:
-    """Equal for examples that say the same, whatever case and white space."""
+    """Equal for examples that say the same, whatever case, white space and full stop at the end."""
     digest = hashlib.sha256(example.kind.encode())
     for message in example.messages:
         names = [call.name for call in message.tool_calls]

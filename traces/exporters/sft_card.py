@@ -20,8 +20,9 @@ _FILTERS = (
     "Left out are runs that play others again, that still go on, whose record has gaps, that have no answer, "
     "whose answer was forced by a limit or was accepted though it was marked.",
     "Left out are turns with a failed cell or without a cell, and conversations with such a turn; calls that "
-    "failed, were cut off, came back empty, declined, or were called wrong by a person.",
-    "Examples that differ only in letter case and white space stand there once.",
+    "failed, were cut off, came back empty, declined, or were called wrong by a person (a call, or what is "
+    "above it).",
+    "Examples that differ only in letter case, white space and a final full stop stand there once.",
     f"What looks like a key or password was replaced by {REDACTED}; other private data was not looked for.",
 )
 _LICENCE = (
