@@ -154,6 +154,10 @@ def test_a_run_that_grows_keeps_what_was_chosen_opened_and_in_sight(
         run.end()
         made.close("ok")
         expect(page.get_by_text("grown", exact=True).first).to_be_visible()
+    head = page.locator(".st-key-run-head").first  # drawn anew when the run has ended, as is the tree
+    expect(head.get_by_text("ok", exact=True)).to_be_visible()
+    ui.settle(page)
+    expect(tree).to_have_count(1)
     expect(tree).to_have_js_property("scrollTop", 200)
     expect(page.get_by_role("treeitem", selected=True)).to_contain_text("llm_query 12")
     expect(title(page)).to_have_text("llm_query 12")
