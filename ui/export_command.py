@@ -76,6 +76,7 @@ def _runs_left_out(done: Exported) -> Iterator[str]:
 
 
 def _run_ids(state: State, refs: tuple[str, ...], tag: str | None, *, everything: bool) -> list[str]:
+    from rlm_core.errors import InputError
     from traces.exporters.sft import tagged_runs
     from traces.reading import resolve_run
 
@@ -83,7 +84,12 @@ def _run_ids(state: State, refs: tuple[str, ...], tag: str | None, *, everything
         raise click.UsageError("name the runs to export, or --tag T, or --all")
     found = [resolve_run(state.home, ref, warn=say) for ref in refs]
     if tag is not None or everything:
-        found += tagged_runs(state.home, None if everything else tag, say)
+        tagged = tagged_runs(state.home, None if everything else tag, say)
+        if not tagged:
+            raise InputError(
+                "there are no runs yet" if everything else f"no run has the tag {str(tag)[:80]!r}"
+            )
+        found += tagged
     return list(dict.fromkeys(found))
 
 

@@ -84,7 +84,9 @@ class Repeated:
         yield ""
         yield f"{most} of {counted(agreed.runs, 'run')} agree ({agreed.share:.0%}, compared as {self.how})"
         for group in agreed.groups:
-            yield "  " + line(f"{group.count} x {_cut(group.answer)} · {', '.join(group.run_ids)}")
+            forced = sum(one.answer.forced for one in self.outcomes if one.run_id in group.run_ids)
+            words = _cut(group.answer) + (f" ({forced} forced)" if forced else "")
+            yield "  " + line(f"{group.count} x {words} · {', '.join(group.run_ids)}")
         if agreed.unanswered:
             silent = [one.run_id for one in self.outcomes if one.answer.text is None]
             yield f"  {agreed.unanswered} x no answer · {', '.join(silent)}"

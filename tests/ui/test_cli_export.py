@@ -131,6 +131,8 @@ def test_nothing_is_overwritten_and_nothing_empty_is_written(
 def test_which_runs_must_be_said(call: Call, run: str, tmp_path: Path) -> None:
     refused = call("export", "--format", "sft", "--out", str(tmp_path / "t.jsonl"))
     assert refused.code == 2 and "name the runs to export, or --tag T, or --all" in refused.err
+    nobody = call("export", "--tag", "nosuch", "--format", "sft", "--out", str(tmp_path / "t.jsonl"))
+    assert (nobody.code, nobody.error) == (2, "rlmscope: no run has the tag 'nosuch'\n")
     assert call("export", "--all", "--format", "sft", "--out", str(tmp_path / "t.jsonl")).code == 0
 
 
