@@ -29,7 +29,7 @@ from ui.web.settings_keys import (
     remove_key,
     set_key,
 )
-from ui.web.settings_trial import last_trial, start_trial
+from ui.web.settings_trial import carry_out, last_trial, start_trial
 
 KEY = "sk-kept-in-a-private-file-0123456789"
 PATIENCE = 60.0  # seconds; only a hung test waits so long
@@ -298,8 +298,10 @@ def test_a_model_is_tried_with_one_call_and_its_answer_told(server: Loopback, ho
 def test_why_a_model_does_not_answer_is_one_sentence_without_the_key(server: Loopback, home: Home) -> None:
     body = {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}}
     server.use(Script(faults=[Fault("401", contains="", times=None, body=body)]))
-    trial = tried(home, "openai/sub-x")
-    assert trial.answer is None and "OPENAI_API_KEY is probably wrong" in trial.error
+    trial = carry_out(home, "openai/sub-x")
+    assert (
+        trial.error is not None and trial.answer is None and "OPENAI_API_KEY is probably wrong" in trial.error
+    )
     assert kept(home) == ["keys.json"] and "\n" not in trial.error
     with pytest.raises(InputError, match="the root model 'nonsense' names no provider"):
         start_trial(home, "root", "nonsense")

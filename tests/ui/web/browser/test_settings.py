@@ -55,6 +55,7 @@ def test_a_key_is_kept_with_the_keyboard_alone(page: Page, visit: ui.Visit, home
     assert environment_with_keys(home, {})["OPENAI_API_KEY"] == KEY
 
 
+@pytest.mark.full  # each step in test_settings_page, the call in test_settings
 def test_a_key_and_a_model_are_entered_tried_and_not_shown_again(
     page: Page, visit: ui.Visit, home: Home, model: Loopback
 ) -> None:
