@@ -99,7 +99,9 @@ def test_a_cancelled_run_is_the_last_and_a_failure(
 def test_answers_that_a_limit_forced_are_counted_in_their_group(
     call: Call, document: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handler = FunctionLMHandler(lambda asked: "seven" if asked.messages[2:] else "```repl\nx = 1\n```")
-    monkeypatch.setattr("rlm_core.models.make_handler", lambda *_, **__: handler)
+    def answer(request: Request) -> str:
+        return "seven" if request.messages[2:] else "```repl\nx = 1\n```"
+
+    monkeypatch.setattr("rlm_core.models.make_handler", lambda *_, **__: FunctionLMHandler(answer))
     result = call("ask", "q", document, "--repeat", "2", "--max-iterations", "1")
     assert "  2 x seven (2 forced) · " in result.out
