@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from rlm_core import FunctionLMHandler
 from rlm_core.corpus import Corpus
-from tests.support.command import ROOT, inside, rlmscope
-from tests.support.gated import surroundings
+from tests.support.command import ROOT, inside
+from tests.support.scripted import Script, cell
 from traces.home import Home
 
 DOCUMENTS = ROOT / "tests" / "fixtures" / "documents"
@@ -82,16 +83,19 @@ def test_a_question_is_answered_with_the_place_of_the_answer(added: Any, home: H
     )  # the demo model asks about whole short documents
 
 
-def test_every_passage_knows_its_page_slide_or_sheet(added: Any, home: Home, tmp_path: Path) -> None:
-    cell = (
+def test_every_passage_knows_its_page_slide_or_sheet(
+    added: Any, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
         f"facts = {[(name, fact) for fact, (name, _) in FACTS.items()]!r}\n"
         "lines = [context[name].search(fact)[0].line for name, fact in facts]\n"
         "replies = llm_batch(['Passage:\\n' + line for line in lines])\n"
         "FINAL(len(replies))"
     )
-    env = surroundings(tmp_path, cell)
+    models = FunctionLMHandler(Script([cell(code)]))
+    monkeypatch.setattr("rlm_core.models.make_handler", lambda *_, **__: models)
     asked = ("Where is it?", added["corpus_id"], "--root", "openai/root", "--sub", "openai/sub")
-    said = rlmscope("ask", *asked, "--home", home.root, env=env)
+    said = inside("ask", *asked, "--home", home.root)
     assert said["answer"] == str(len(FACTS))
     found = {}
     for call in calls(home, said["run_id"]):
