@@ -12,7 +12,7 @@ from tests.support.trees import CONDITIONS, Condition
 @pytest.mark.parametrize("kind", DETECTABLE)
 def test_a_planted_fault_of_a_kind_that_shows_is_among_the_first_suspects(kind: Kind) -> None:
     conditions: tuple[Condition, ...] = ("paraphrase", "layers")
-    found = [measured(kind, condition, 2, size=45) for condition in conditions]
+    found = [measured(kind, condition, 1, size=45) for condition in conditions]
     assert all(one.share == 1 for one in found), [one.line() for one in found]
 
 
