@@ -73,11 +73,12 @@ def continuation(
     given: Mapping[str, Any],
     *,
     tools: Mapping[str, Tool] | None = None,
+    root_window: int | None = None,
     anyway: bool = False,
     prices: PriceTable | None = None,
 ) -> Continuation:
     """What continues a run. `given` are limits by name that take the place of the recorded ones, `tools` the
-    functions of recorded tools by name.
+    functions of recorded tools by name, and so is `root_window` one that takes the place of the recorded one.
 
     Raises InputError for a run that cannot be continued, or not with these limits, RecordError when its
     record or corpus does not allow it; each in one sentence.
@@ -104,7 +105,10 @@ def continuation(
         seed=program.seed,
         faults=_faults(seeds if isinstance(seeds, dict) else {}),
         limits=limits,
-        options=_with_tools(program.options, tools or {}),
+        options=replace(
+            _with_tools(program.options, tools or {}),
+            root_window=program.options.root_window if root_window is None else root_window,
+        ),
         before=before,
         playing=Continuing(program, texts.get, struck, anyway),
         warnings=(*left_out, *changed_versions(program.versions)),

@@ -37,6 +37,11 @@ _LIMITS: Final = (
         help="How often one sub-call may go on to call tools [default: 8].",
     ),
 )  # fmt: skip
+#: Adds `--root-window`, one of `way_options`, by itself.
+root_window_option: Final = click.option(
+    "--root-window", type=_COUNT, metavar="TOKENS",
+    help="Tokens of the root's messages before older turns are summed up [default: what the model has].",
+)  # fmt: skip
 _WAYS: Final = (
     click.option(
         "--strategy",
@@ -57,10 +62,7 @@ _WAYS: Final = (
         "--at", multiple=True, metavar="DEPTH:root=MODEL,sub=MODEL",
         help="Other models from a depth of child runs on; may be repeated.",
     ),
-    click.option(
-        "--root-window", type=_COUNT, metavar="TOKENS",
-        help="Tokens of the root's messages before older turns are summed up [default: what the model has].",
-    ),
+    root_window_option,
     click.option(
         "--passages", type=_COUNT, default=8, metavar="K",
         help="Passages the retrieving strategies give to the root [default: 8].",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ui.ask_options import given_limits, limit_options
+from ui.ask_options import given_limits, limit_options, root_window_option
 from ui.common import State, print_json, say, shared_options
 from ui.figures import counted, money
 
@@ -56,6 +56,7 @@ class Resumed:
 @click.command()
 @click.argument("run")
 @limit_options
+@root_window_option
 @click.option(
     "--tool", "tools", multiple=True, metavar="FILE.py:NAME",
     help="The function of a tool the run had; built-in ones are known. May be repeated.",
@@ -70,15 +71,16 @@ def resume(state: State, /, run: str, **options: Any) -> int:
 
     Root turns and sub-calls are served from its record at no cost, its cells run again, and from where the
     record ends its models go on. Models, options, seed and limits are those of the run; options here replace
-    limits. What was spent before counts against them.
+    limits and the root's window. What was spent before counts against them.
     """
     from traces.reading import load_run, resolve_run
 
     home = state.home
     view = load_run(home, resolve_run(home, run, warn=say), warn=say)
-    made = run_resumed(
-        home, resumed_order(home, view, given_limits(options), options["tools"], options["anyway"])
+    order = resumed_order(
+        home, view, given_limits(options), options["tools"], options["anyway"], options["root_window"]
     )
+    made = run_resumed(home, order)
     if state.as_json:
         print_json(made.document())
     else:
@@ -96,9 +98,11 @@ def resumed_order(
     limits: Mapping[str, Any],
     tools: Sequence[str] = (),
     anyway: bool = False,
+    root_window: int | None = None,
     run_id: str | None = None,
 ) -> Order:
-    """What `run_resumed` carries out: a run continued, with some other `limits` (by their names in `Limits`).
+    """What `run_resumed` carries out: a run continued, with some other `limits` (by their names in `Limits`)
+    or another `root_window` (in tokens).
 
     Raises InputError or RecordError, in one sentence, where it cannot be continued.
     """
@@ -110,7 +114,9 @@ def resumed_order(
 
     given = {tool.spec.name: tool for tool in map(find_tool, tools)}
     ensure_corpus(home, view)
-    more = continuation(home, view, limits, tools=given, anyway=anyway, prices=price_table(home))
+    more = continuation(
+        home, view, limits, tools=given, root_window=root_window, anyway=anyway, prices=price_table(home)
+    )
     rate, fault_seed = more.faults
     return Order(
         question=more.question,

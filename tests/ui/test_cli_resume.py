@@ -98,6 +98,17 @@ def test_a_killed_run_is_continued_and_nothing_is_asked_twice(
     assert sum(row["calls"] for row in paid) == heard(server).total()
 
 
+def test_a_run_that_outgrew_its_window_goes_on_in_a_larger_one(
+    call: Call, home: Home, asked: dict[str, str], documents: Path
+) -> None:
+    small = call("ask", "How long?", str(documents), *LIMITS, "--root-window", "300", "--json", env=asked)
+    assert "root_window is 300" in small.json["error"]
+    again = CliRunner().invoke(cli, ["resume", "last", "--json", "--home", str(home.root)], env=asked)
+    assert json.loads(again.stdout)["stop_reason"] == "error"
+    said = at(home, "resume", "last", "--root-window", "90000", "--json", env=asked)
+    assert said["stop_reason"] == "final"
+
+
 @pytest.mark.full
 def test_a_run_that_ended_with_an_answer_is_not_resumed(
     call: Call, home: Home, asked: dict[str, str], documents: Path

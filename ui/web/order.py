@@ -48,8 +48,8 @@ class Order:
     to accept, None: the default.
 
     `way` holds fields of `ui.ways.Way`, `further` the ways of runs that come after this one in the same
-    process. With `resume_of` the order continues that run: then only its limits count, each instead of the
-    recorded one.
+    process. With `resume_of` the order continues that run: then only its limits and the `root_window` of
+    its way count, each instead of the recorded one.
     """
 
     question: str
@@ -94,7 +94,10 @@ def _resumed(home: Home, order: Order, of: str, ticket: str) -> ask_run.Order:
     from ui.resume_command import resumed_order
 
     limits = {name: _limit(name, value) for name, value in order.limits.items() if value is not None}
-    return resumed_order(home, load_run(home, of), limits, run_id=ticket)
+    window = order.way.get("root_window")
+    if window is not None and (type(window) is not int or window < 1):
+        raise InputError(f"the root's window must be a whole number of at least 1 token, not {window!r}")
+    return resumed_order(home, load_run(home, of), limits, root_window=window, run_id=ticket)
 
 
 def checked(order: Order, run_id: str) -> ask_run.Order:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -10,9 +11,8 @@ import streamlit as st
 
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RLMScopeError
-from rlm_core.limits import Limits
 from traces.home import Home
-from traces.recorded_settings import read_limits
+from traces.recorded_settings import read_limits, read_options
 from traces.replay_facts import top_facts
 from traces.resume import no_dead_run
 from traces.view import RunView
@@ -27,7 +27,10 @@ _COUNTS: Final = {
     "max_calls": "Sub-calls",
     "max_tokens": "Tokens",
     "max_seconds": "Seconds",
+    "max_tool_calls": "Calls of tools",
+    "max_tool_rounds": "Rounds of tools in a call",
 }
+_WINDOW: Final = "root_window"
 _WORDS: Final = (
     "What its record holds is served at no cost, its cells run again, and where the record ends its models "
     "go on. What was spent before counts against the limits; the result is a new run."
@@ -44,10 +47,13 @@ def resume_offer(home: Home, view: RunView) -> None:
         st.caption(_WORDS)
         try:
             was = read_limits(top_facts(view).text(sc.LIMITS), spending=True)
+            window = read_options(top_facts(view).text(sc.OPTIONS)).root_window
         except RLMScopeError as error:
             problem(error)
             return
-        limits = _limit_fields(was, run_id)
+        recorded = {name: getattr(was, name) for name in _COUNTS}
+        changed = _number_fields({**recorded, _WINDOW: window}, run_id)
+        way = {name: changed.pop(name) for name in (_WINDOW,) if name in changed}
         cost = st.text_input(
             "Budget in dollars", "" if was.max_cost_usd is None else str(was.max_cost_usd),
             key=f"resume-cost-{run_id}", placeholder="no limit", on_change="ignore",
@@ -55,24 +61,25 @@ def resume_offer(home: Home, view: RunView) -> None:
         if not st.button("Resume the run", key=f"resume-start-{run_id}", type="primary"):
             return
         try:
-            started = _start(home, view, {**limits, "max_cost_usd": _dollars(cost, was.max_cost_usd)})
+            limits = {**changed, "max_cost_usd": _dollars(cost, was.max_cost_usd)}
+            started = _start(home, view, limits, way)
         except RLMScopeError as error:
             problem(error)
             return
     st.switch_page("pages/run.py", query_params={"run": started})
 
 
-def _limit_fields(was: Limits, run_id: str) -> dict[str, LimitValue]:
-    """The limits that are to be others than the recorded ones."""
+def _number_fields(was: Mapping[str, int | float | None], run_id: str) -> dict[str, LimitValue]:
+    """The limits, and the root's window, that are to be others than the recorded ones."""
     changed: dict[str, LimitValue] = {}
     left, right = st.columns(2)
-    for place, (name, label) in enumerate(_COUNTS.items()):
-        recorded = getattr(was, name)
+    for place, (name, recorded) in enumerate(was.items()):
         shown = None if recorded is None else max(1, int(recorded))
         with right if place % 2 else left:
             value = st.number_input(
-                label, 1, _LARGEST, shown, 1, key=f"resume-{name}-{run_id}", placeholder="no limit",
-                on_change="ignore",
+                _COUNTS.get(name, "Tokens the root can take"), 1, _LARGEST, shown, 1,
+                key=f"resume-{name}-{run_id}", on_change="ignore",
+                placeholder="as known" if name == _WINDOW else "no limit",
             )  # fmt: skip
         if value is not None and value != shown:
             changed[name] = value
@@ -90,7 +97,7 @@ def _dollars(given: str, was: Decimal | None) -> str | None:
     return None if amount == was else str(amount)
 
 
-def _start(home: Home, view: RunView, limits: dict[str, LimitValue]) -> str:
+def _start(home: Home, view: RunView, limits: dict[str, LimitValue], way: Mapping[str, LimitValue]) -> str:
     """Start the process that continues the run; the id of the new run."""
     run, tickets = view.summary, st.session_state.setdefault(_TICKETS, {})
     ticket = tickets.setdefault(run.run_id, launch.new_ticket())
@@ -100,6 +107,7 @@ def _start(home: Home, view: RunView, limits: dict[str, LimitValue]) -> str:
         root=run.root_model or "",
         sub=run.sub_model or "",
         limits=limits,
+        way=way,
         resume_of=run.run_id,
     )
     started = launch.start_run(home, order, ticket)

@@ -165,12 +165,15 @@ def test_a_dead_run_is_resumed_with_the_limits_that_were_changed(
 ) -> None:
     page = run_page(dead)
     page.number_input(key=f"resume-max_calls-{dead}").set_value(77)
+    page.number_input(key=f"resume-max_tool_calls-{dead}").set_value(5)
+    page.number_input(key=f"resume-root_window-{dead}").set_value(64_000)
     page.text_input(key=f"resume-cost-{dead}").set_value("0.50")
     page.button(key=f"resume-start-{dead}").click().run()
     (order,) = started
     assert order.resume_of == dead
     given = {name: value for name, value in order.limits.items() if value is not None}
-    assert given == {"max_calls": 77, "max_cost_usd": "0.50"}
+    assert given == {"max_calls": 77, "max_tool_calls": 5, "max_cost_usd": "0.50"}
+    assert order.way == {"root_window": 64_000}
 
 
 def test_why_a_run_cannot_be_resumed_is_said(dead: str) -> None:
