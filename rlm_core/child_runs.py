@@ -10,6 +10,7 @@ from rlm_core import semconv as sc
 from rlm_core.call_identity import template
 from rlm_core.corpus import Corpus
 from rlm_core.errors import CorpusError, LimitReached, ModelError, SandboxError
+from rlm_core.images import unshown
 from rlm_core.playback import Played
 from rlm_core.run_state import RunState
 from rlm_core.source_ranges import Prompt
@@ -52,6 +53,7 @@ async def run_child(
                 "depth", f"child runs end at depth {state.limits.max_depth}; use llm_query or llm_batch here"
             )
         _check_size(slot, state.limits.max_prompt_chars)
+        _check_texts(parent.corpus, slot)
         state.ledger.admit_call()
         question = host.text_of(slot.prompt)
         corpus = parent.corpus
@@ -96,6 +98,13 @@ def _played(
         with contextlib.suppress(CorpusError):
             question = sha256_text(host.text_of(slot.prompt))
     return state.playback.child(host.place(scope, call, index), key, question)
+
+
+def _check_texts(corpus: Corpus, slot: Slot) -> None:
+    """Refuse a document that can only be shown: a child has no images but those of the whole corpus."""
+    given = [*slot.prompt, *(part for parts in slot.contexts or () for part in parts)]
+    if (problem := unshown(corpus, given)) is not None:
+        raise ModelError("image", f"{problem} in llm_query; a child run that is given texts sees no image")
 
 
 def _check_size(slot: Slot, most_prompt: int) -> None:

@@ -24,7 +24,7 @@ from rlm_core.errors import CorpusError, ModelError
 from rlm_core.image_files import Drawn, original, read_pictures, stored
 from rlm_core.lm_handler import Image
 from rlm_core.readers.output import Unreadable
-from rlm_core.wire import ImagePart
+from rlm_core.wire import ImagePart, Part
 
 MOST_IMAGES: Final = 20  # of one call: what all large providers take
 MOST_BYTES: Final = 20_000_000  # of all images of one call, as they are sent
@@ -56,6 +56,24 @@ def named(corpus: Corpus, parts: Sequence[ImagePart]) -> tuple[Named, ...]:
         _made(part, number) if isinstance(part, str) else _of_corpus(corpus, part[0], part[1])
         for number, part in enumerate(parts, 1)
     )
+
+
+def unshown(corpus: Corpus, parts: Sequence[Part], images: Sequence[Named] = ()) -> str | None:
+    """A sentence on documents whose places stand in a text, but which have none: they can only be shown, and
+    are not among these images. None when there is no such one. A model would be sent nothing of them, and
+    could only make something up.
+    """
+    seen = {image.source[0] for image in images if image.source is not None}
+    numbers = dict.fromkeys(part[0] for part in parts if not isinstance(part, str))
+    known = [corpus.documents[n] for n in numbers if n not in seen and n < len(corpus.documents)]
+    found = [each for each in known if not each.chars and (each.is_image or each.pages_shown)]
+    if not found:
+        return None
+    name, more = found[0].name, len(found) - 1
+    what = "is an image" if found[0].is_image else "has no text, only pages that can be shown"
+    if more:
+        what = f"and {more:,} more have no text and can only be shown"
+    return f"{name} {what}: show {'each' if more else 'it'} with images=documents[{name!r}].images"
 
 
 def _made(text: str, number: int) -> Named:

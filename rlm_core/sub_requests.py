@@ -12,7 +12,7 @@ from rlm_core.cell_scope import CellScope
 from rlm_core.corpus import Corpus
 from rlm_core.errors import ModelError
 from rlm_core.image_files import Drawn
-from rlm_core.images import Named, blind, data_url, facts_of, named
+from rlm_core.images import Named, blind, data_url, facts_of, named, unshown
 from rlm_core.lm_handler import Message, Request
 from rlm_core.model_calls import NOTHING_BILLED, CallDropped
 from rlm_core.run_state import RunState
@@ -73,8 +73,13 @@ class SubRequests:
         return model
 
     def images(self, slot: Slot) -> tuple[Named, ...]:
-        """The images of a call, not drawn yet; raises `ModelError` for one that is not there."""
-        return named(self.corpus, slot.images)
+        """The images of a call, not drawn yet. Raises `ModelError` for one that is not there, and for a
+        document that can only be shown but was given as text.
+        """
+        images = named(self.corpus, slot.images)
+        if (problem := unshown(self.corpus, slot.whole(), images)) is not None:
+            raise ModelError("image", problem)
+        return images
 
     def identify(
         self, call: OpenCall, slot: Slot, model: str, prompt: str, images: Sequence[Named] = ()

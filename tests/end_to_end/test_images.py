@@ -21,7 +21,7 @@ MODELS = ("--root", "openai/root-model", "--sub", "openai/gpt-3.5-turbo")
 CODE = """```python
 chart, scan = documents["chart.png"], documents["scan.pdf"]
 replies = llm_batch(["colour?"] * 3, images=[chart, scan.page_image(2), None])
-FINAL(str(replies))
+FINAL(str([*replies, llm_query("colour?", chart).kind]))
 ```"""
 
 
@@ -66,7 +66,7 @@ def test_images_are_sent_recorded_and_played_again_without_a_model(
         {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test-0123456789"},
     )
     said = rlmscope("ask", "Which colour?", folder, *MODELS, "--home", home, env=env)
-    assert said["answer"] == "['red', 'red', 'red']"
+    assert said["answer"] == "['red', 'red', 'red', 'image']"
     assert any("by LiteLLM's table it takes none" in notice for notice in said["notices"])
     sent = [shown(r["body"]) for r in server.requests if r["body"]["model"] == "gpt-3.5-turbo"]
     (red,), (blue,) = sorted(filter(None, sent), reverse=True)

@@ -196,6 +196,52 @@ def test_what_is_no_image_is_told_in_a_sentence(add: Callable[..., Corpus]) -> N
     assert script.sub_requests == [] and answer.failed_sub_calls == 2
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "llm_query('what?', {})",
+        "llm_query(['what?', {}])",
+        "llm_query({})",
+        "llm_query('what?', [documents['t.txt'], {}])",
+        "rlm_query('what?', {})",
+        "rlm_query('what?', [documents['t.txt'], {}])",
+    ],
+)
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [("a.png", "a.png is an image"), ("s.pdf", "s.pdf has no text, only pages that can be shown")],
+)
+def test_what_can_only_be_shown_is_not_asked_about_as_text(
+    asked: str, document: str, words: str, add: Callable[..., Corpus]
+) -> None:
+    corpus = add(a__png=encoded(picture()), s__pdf=scan("one"), t__txt=b"text\n")
+    given = f"documents[{document!r}]"
+    answer, script = play(f"r = {asked.format(given)}\nFINAL([r.kind, r.message])", corpus=corpus)
+    kind, message = answer.value
+    assert kind == "image" and message.startswith(f"{words}: show it with images={given}.images")
+    assert script.sub_requests == [] and len(script.root_requests) == 1
+    assert (answer.sub_calls, answer.failed_sub_calls) == (1, 1)
+
+
+def test_a_batch_over_mixed_documents_keeps_its_other_slots(add: Callable[..., Corpus]) -> None:
+    corpus = add(a__png=encoded(picture()), b__png=encoded(picture(word="b")), t__txt=b"text\n")
+    answer, script = play(
+        "images = [d.images or None for d in documents]\n"
+        "texts = llm_batch(['what?'] * len(documents), documents)\n"
+        "shown = llm_batch(['what?'] * len(documents), documents, images=images)\n"
+        "all_of_them = llm_query('what?', documents)\n"
+        "FINAL([[getattr(r, 'kind', r) for r in texts], shown, all_of_them.message])",
+        corpus=corpus,
+        sub=seen,
+    )
+    texts, shown, all_of_them = answer.value
+    assert texts == ["image", "image", "what?\n\ntext []"]
+    assert shown == ["what? [(60, 40)]"] * 2 + texts[2:] and len(script.sub_requests) == 4
+    assert all_of_them == (
+        "a.png and 1 more have no text and can only be shown: show each with images=documents['a.png'].images"
+    )
+
+
 def test_an_image_that_is_gone_fails_its_call_alone(add: Callable[..., Corpus], tmp_path: Path) -> None:
     corpus = add(a__png=encoded(picture()), s__pdf=scan("one"))
     (tmp_path / "given" / "s.pdf").write_bytes(scan("another"))
