@@ -94,12 +94,13 @@ class Conversation:
                 if what not in self.models.state.notices:
                     self.models.state.notices.append(what)
 
-    def _check(self, completion: Completion) -> ModelError | None:
+    async def _check(self, completion: Completion) -> ModelError | None:
         """Whether a reply fits; one that calls tools is no reply yet."""
         if self.shape is None or completion.tool_calls:
             return None
         self._said = completion.text or ""
-        _, problem = self.shape.read(self._said)
+        shape, said = self.shape, self._said
+        _, problem = await shape.off_loop(len(said), lambda: shape.read(said))
         if problem is None:
             return None
         if completion.finish_reason == "length":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rlm_core.answer import StopReason
-from rlm_core.schema_check import NotJson, parse_json, plain_value, shape_of
+from rlm_core.schema_check import NotJson, Shape, parse_json, plain_value, shape_of
 from rlm_core.values import foreign_type, from_form, to_form
 from rlm_core.wire import CellReport
 
@@ -99,12 +99,23 @@ class Fit:
     nested: bool = False
     refused: int = 0
 
-    def judge(self, outcome: Outcome) -> str | None:
+    async def judge(self, outcome: Outcome) -> str | None:
         """Why an answer is not taken, in words for the root; None: it is, `schema_problem` says how well."""
         if self.schema is None:
             return None
+        shape = shape_of(self.schema)
+        return await shape.off_loop(len(outcome.text or ""), lambda: self._refusal(shape, outcome))
+
+    async def read(self, outcome: Outcome) -> None:
+        """Take the JSON value out of an answer that a model gave as text; one that does not fit is marked."""
+        if self.schema is None or outcome.text is None:
+            return
+        shape, text = shape_of(self.schema), outcome.text
+        await shape.off_loop(len(text), lambda: self._read(shape, outcome, text))
+
+    def _refusal(self, shape: Shape, outcome: Outcome) -> str | None:
         value = plain_value(outcome.value)
-        outcome.schema_problem = self._foreign(outcome) or self._take(outcome, value)
+        outcome.schema_problem = self._foreign(outcome) or self._take(shape, outcome, value)
         if outcome.schema_problem is None or self.refused == MOST_MISFITS:
             return None
         self.refused += 1
@@ -112,16 +123,13 @@ class Fit:
         problem = f"{outcome.schema_problem}{hint}"
         return f"The answer was not taken: it does not fit the schema: {problem}. Set one that fits."
 
-    def read(self, outcome: Outcome) -> None:
-        """Take the JSON value out of an answer that a model gave as text; one that does not fit is marked."""
-        if self.schema is None or outcome.text is None:
-            return
+    def _read(self, shape: Shape, outcome: Outcome, text: str) -> None:
         try:
-            value = parse_json(outcome.text)
+            value = parse_json(text)
         except NotJson as error:
             outcome.schema_problem, outcome.mark = str(error), outcome.mark or "schema"
             return
-        if (problem := self._take(outcome, value)) is None:
+        if (problem := self._take(shape, outcome, value)) is None:
             outcome.form = to_form(value)
         outcome.schema_problem = problem
 
@@ -137,12 +145,11 @@ class Fit:
             "texts (.model_dump(mode='json') of a pydantic model)"
         )
 
-    def _take(self, outcome: Outcome, value: Any) -> str | None:
+    def _take(self, shape: Shape, outcome: Outcome, value: Any) -> str | None:
         """Give a value that fits its text; mark one that does not, and say why."""
-        assert self.schema is not None
         try:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-            problem = shape_of(self.schema).problem(value)
+            problem = shape.problem(value)
         except (TypeError, ValueError, RecursionError) as error:
             problem = f"it is nothing that JSON can hold ({error})"
         if problem is not None:

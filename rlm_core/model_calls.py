@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
@@ -23,7 +23,7 @@ _COUNTS = ("input", "output", "cached_read", "cache_write", "reasoning")
 
 
 Facts = dict[str, Attribute | None]
-Check = Callable[[Completion], ModelError | None]
+Check = Callable[[Completion], Awaitable[ModelError | None]]
 NOTHING_BILLED: Final[Facts] = {sc.COST_USD: "0", sc.COST_STATUS: "free"}
 
 
@@ -73,7 +73,7 @@ class ModelCalls:
         *,
         claim: Claim = "sub",
         bill: Bill | None = None,
-        check: Check = lambda completion: None,
+        check: Check | None = None,
         facts: Facts | None = None,
     ) -> Completion:
         """Ask until an answer comes or the policy gives up. Sets usage, cost and outcome on `span`, but
@@ -125,7 +125,7 @@ class ModelCalls:
         facts: Facts,
         bill: Bill,
         used: _Used,
-        check: Check,
+        check: Check | None,
     ) -> Completion:
         """One try in one span; the start is on record before the request leaves. Raises `ModelError`.
 
@@ -137,7 +137,10 @@ class ModelCalls:
         try:
             async with asyncio.timeout(request.timeout + TIMEOUT_GRACE):
                 completion = await self._state.handler.complete(request)
-            if request.role == "sub" and (wrong := _no_answer(request, completion) or check(completion)):
+            wrong = _no_answer(request, completion)
+            if wrong is None and check is not None:
+                wrong = await check(completion)
+            if wrong is not None:
                 raise wrong
         except TimeoutError:
             message = f"no answer within {request.timeout:g} s"
@@ -152,7 +155,11 @@ class ModelCalls:
                 span.set(NOTHING_BILLED)
             raise self._failed(span, request, error, bill, used) from None
         except asyncio.CancelledError:
-            self._charge_unanswered(span, request, bill, used)
+            if completion is None:
+                self._charge_unanswered(span, request, bill, used)
+            else:  # its check was under way
+                self._record(span, completion, request, bill, used)
+                _keep_texts(span, completion)
             span.fail("cancelled", "the run was stopped while this attempt was in flight", "cancelled")
             raise
         except Exception as error:  # a defect of the handler: typed, recorded, not retried
@@ -250,7 +257,7 @@ class _Used:
 
 def _no_answer(request: Request, completion: Completion) -> ModelError | None:
     """A sub-call's reply that must not pass for an empty text. (The root is told instead, and goes on.)"""
-    if completion.tool_calls and request.tools:
+    if request.role == "root" or (completion.tool_calls and request.tools):
         return None
     if not completion.text and completion.finish_reason == "length":
         return ModelError(

@@ -183,7 +183,7 @@ class Orchestrator:
             phases.append(result.phase)
             shown.append(result.shown)
             self._budget_stops += result.refused_by_budget
-            outcome, remark = self._judge(result, iteration)
+            outcome, remark = await self._judge(result, iteration)
             self._answered_in = None if outcome is None else result.number
             remarks += [remark] if remark else []
             if outcome is not None or result.failed:
@@ -194,7 +194,7 @@ class Orchestrator:
         self._remember(completion, found, [*shown, *remarks], number)
         return outcome
 
-    def _judge(self, result: CellResult, iteration: RunSpan) -> tuple[Outcome | None, str | None]:
+    async def _judge(self, result: CellResult, iteration: RunSpan) -> tuple[Outcome | None, str | None]:
         """The outcome if the cell's answer counts, else what the root is told about it."""
         if result.report is None:
             return None, None
@@ -205,7 +205,7 @@ class Orchestrator:
         self._refused = self._refused or verdict.once
         if (outcome := verdict.outcome) is None:
             return None, f"[{verdict.refusal}]"
-        refusal = self._fit.judge(outcome)
+        refusal = await self._fit.judge(outcome)
         iteration.set({sc.SCHEMA_PROBLEM: outcome.schema_problem})
         return (outcome, None) if refusal is None else (None, f"[{refusal}]")
 
@@ -238,7 +238,7 @@ class Orchestrator:
             return outcome
         outcome.text = outcome.form = text
         outcome.via = "forced"
-        self._fit.read(outcome)
+        await self._fit.read(outcome)
         return outcome
 
     async def _run_child(

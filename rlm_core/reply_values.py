@@ -25,9 +25,14 @@ def shape_of_call(call: OpenCall) -> Shape | None:
         raise ModelError("bad_request", str(error)) from None
 
 
-def for_code(reply: Reply, shape: Shape | None) -> Reply:
+async def for_code(reply: Reply, shape: Shape | None) -> Reply:
     """A reply as code gets it: with a schema the value. What is kept, recorded and played is the text."""
     if shape is None or "ok" not in reply:
         return reply
-    value, problem = shape.read(reply["ok"])
-    return {"v": to_form(value)} if problem is None else error_reply("schema", problem)
+    text: str = reply["ok"]
+
+    def read() -> Reply:
+        value, problem = shape.read(text)
+        return {"v": to_form(value)} if problem is None else error_reply("schema", problem)
+
+    return await shape.off_loop(len(text), read)

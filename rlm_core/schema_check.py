@@ -8,15 +8,17 @@ names another).
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
 from importlib import import_module
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rlm_core.telemetry import as_json
 from rlm_core.values import MAX_CHARS, MAX_DEPTH, MAX_ITEMS
@@ -26,10 +28,13 @@ MOST_STEPS: Final = 50_000  # keywords looked at in one check of a small value
 STEPS_PER_PART: Final = 10  # and for each part of a large one, as long as that is
 MOST_STEPS_LARGE: Final = 1_000_000  # at most
 PATTERN_SECONDS: Final = 1.0  # of all regular expressions in one check
+_QUICK: Final = 1_000_000  # characters of a schema times those of a value that are checked in milliseconds
+_SLOW: Final = ('"$ref"', '"pattern"')  # a short schema can be long work with these
 _MOST_PROBLEMS: Final = 3
 _SHOWN: Final = 200  # characters of one problem
 _OPENS: Final = re.compile(r"```[ \t]*(?:json)?", re.I)
 _NOT_HERE: Final = ("patternProperties", "$dynamicRef", "$recursiveRef")
+T = TypeVar("T")
 
 
 class SchemaError(ValueError):
@@ -50,14 +55,18 @@ class _Work:
     def __init__(self, parts: int) -> None:
         self.most = self.steps = max(MOST_STEPS, min(STEPS_PER_PART * parts, MOST_STEPS_LARGE))
         self.until = time.monotonic() + PATTERN_SECONDS
+        self.unwanted = _unwanted.get()
 
     def step(self) -> None:
         self.steps -= 1
+        if self.unwanted is not None and self.unwanted.is_set():
+            raise _TooMuch("nobody waits for its check any more")
         if self.steps < 0:
             raise _TooMuch(f"checking it takes more than {self.most:,} steps")
 
 
 _work: ContextVar[_Work] = ContextVar("_work")
+_unwanted: ContextVar[threading.Event | None] = ContextVar("_unwanted", default=None)
 
 
 def parse_json(text: str) -> Any:
@@ -93,6 +102,21 @@ class Shape:
         except RecursionError:
             raise SchemaError("the schema is nested too deeply") from None
         self._checker = _bounded(base)(plain, registry=import_module("referencing").Registry())
+        self._is_plain = not any(word in self.text for word in _SLOW)
+
+    async def off_loop(self, chars: int, check: Callable[[], T]) -> T:
+        """What a check against this shape returns, of a value of `chars` characters: a quick one is made at
+        once, another in a thread, so that the event loop goes on. It ends soon when nobody waits for it.
+        """
+        if self._is_plain and len(self.text) * chars <= _QUICK:
+            return check()
+        unwanted = threading.Event()
+        token = _unwanted.set(unwanted)  # the thread gets a copy of this context
+        try:
+            return await asyncio.to_thread(check)
+        finally:
+            unwanted.set()
+            _unwanted.reset(token)
 
     def problem(self, value: Any) -> str | None:
         """Why a JSON value does not fit, in a clause; None when it does."""

@@ -99,7 +99,8 @@ class SubCalls:
     async def sub_calls(self, call: OpenCall) -> list[Reply]:
         """All replies of a call, in order."""
         if self.replaying:
-            return [self._replayed(call, slot) for slot in call.slots]
+            replayed = [self._replayed(call, slot) for slot in call.slots]
+            return [await for_code(*each) for each in replayed]
         scope = self.scope
         if scope is None or scope.ended:
             return [error_reply("cancelled", "no cell is running any more")] * call.size
@@ -137,7 +138,7 @@ class SubCalls:
             async with self._children:
                 if scope.ended:  # while it stood in line
                     return error_reply("cancelled", "the cell that asked has ended")
-                return for_code(await self.run_child(scope, call, slot, index, parent), shape)
+                return await for_code(await self.run_child(scope, call, slot, index, parent), shape)
         async with self._places:  # first come, first served: occurrences are counted in order of submission
             return await self._llm(scope, parent, call, slot, index)
 
@@ -161,12 +162,12 @@ class SubCalls:
         ):
             known, source = played.reply, played.source
         if known is not None:
-            return for_code(self._serve_known(span, known, source), shape)
+            return await for_code(self._serve_known(span, known, source), shape)
         asked = Asked(request, identity, shape, images)
         reply = await self._answered(scope, span, asked)
         if images and "ok" in reply:
             self.state.images.shown.update(image.key for image in images)
-        return for_code(reply, shape)
+        return await for_code(reply, shape)
 
     async def _answered(self, scope: CellScope, span: RunSpan, asked: Asked) -> Reply:
         """A reply of the model, or that of an equal call of this run where the run wants that."""
@@ -358,8 +359,8 @@ class SubCalls:
         """Parts as text; raises `CorpusError` for a place outside the corpus. Check `chars_of` first."""
         return self._requests.text_of(parts)
 
-    def _replayed(self, call: OpenCall, slot: Slot) -> Reply:
-        """The recorded reply of a call, while a worker is rebuilt."""
+    def _replayed(self, call: OpenCall, slot: Slot) -> tuple[Reply, Shape | None]:
+        """The recorded reply of a call, while a worker is rebuilt, and the shape it has to fit."""
         try:
             shape = shape_of_call(call)
             if call.op == "rlm":
@@ -370,11 +371,11 @@ class SubCalls:
                 _, identity = self._requests.identify(call, slot, model, texts, images)
                 key = (identity.request_hash, identity.occurrence)
         except (CorpusError, ModelError) as error:
-            return error_reply(_kind(error), str(error))
+            return error_reply(_kind(error), str(error)), None
         if (reply := self._record.get(key)) is not None:
-            return for_code(reply, shape)
+            return reply, shape
         self.missed += 1
-        return error_reply("record", "this call was not made before the worker was lost")
+        return error_reply("record", "this call was not made before the worker was lost"), None
 
     def child_key(self, slot: Slot, schema: Any = None) -> tuple[str, int]:
         """The identity of a child run: its question, its context, the schema of its answer if it has one, and

@@ -15,7 +15,7 @@ from rlm_core.corpus import Corpus
 from rlm_core.errors import LimitReached
 from rlm_core.lm_handler import Message, ToolCall
 from rlm_core.run_state import RunState
-from rlm_core.schema_check import NotJson, parse_json, shape_of
+from rlm_core.schema_check import NotJson, Shape, parse_json, shape_of
 from rlm_core.source_ranges import Prompt
 from rlm_core.telemetry import Attribute, RunSpan, preview
 from rlm_core.tools import Tool
@@ -116,7 +116,7 @@ class ToolRuns:
         tool = self._tools.get(call.name)
         if tool is None:
             raise _Wrong("unknown_tool", f"there is no tool {call.name[:80]!r}; there are {self._names()}")
-        arguments = _arguments(tool, call.arguments)
+        arguments = await _arguments(tool, call.arguments)
         try:
             self.state.ledger.admit_tool_call()
         except LimitReached as error:
@@ -173,13 +173,18 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
     return value
 
 
-def _arguments(tool: Tool, text: str) -> Mapping[str, Any]:
+async def _arguments(tool: Tool, text: str) -> Mapping[str, Any]:
     """The arguments, checked. The model is told what is wrong with them."""
+    shape = shape_of(tool.spec.parameters)
+    return await shape.off_loop(len(text), lambda: _read_arguments(shape, text))
+
+
+def _read_arguments(shape: Shape, text: str) -> Mapping[str, Any]:
     try:
         value = parse_json(text) if text.strip() else {}
     except NotJson as error:
         raise _Wrong("arguments", f"the arguments were not understood: {error}") from None
-    if (problem := shape_of(tool.spec.parameters).problem(value)) is not None:
+    if (problem := shape.problem(value)) is not None:
         raise _Wrong("arguments", f"the arguments do not fit the tool: {problem}")
     if not isinstance(value, dict):
         raise _Wrong("arguments", "the arguments must be one JSON object")

@@ -71,13 +71,13 @@ class Reading(Orchestrator):
         messages = messages if schema is None else words.with_schema(messages, schema)
         outcome = replied(await self._ask(span, root, messages, label, pieces))
         for _ in range(MOST_MISFITS):
-            self._fit.read(outcome)
+            await self._fit.read(outcome)
             if outcome.text is None or outcome.schema_problem is None:
                 return outcome
             told = Message("user", words.MISFIT.format(problem=outcome.schema_problem))
             self._history.add(Message("assistant", outcome.text), told)
             outcome = replied(await self._turn_of(span, root, "the answer did not fit its schema", ()))
-        self._fit.read(outcome)
+        await self._fit.read(outcome)
         return outcome
 
     async def _ask(

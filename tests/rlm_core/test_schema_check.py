@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from typing import Any
 
 import pytest
@@ -109,3 +111,44 @@ def test_fences_without_end_are_looked_through_once() -> None:
 
 def test_a_block_with_line_ends_of_windows_is_read() -> None:
     assert parse_json('Here:\r\n```json\r\n{"a": 1}\r\n```\r\n') == {"a": 1}
+
+
+async def on_loop(shape: Shape, chars: int) -> bool:
+    """Whether a check of so much text is made on the event loop itself."""
+    return await shape.off_loop(chars, threading.current_thread) is threading.current_thread()
+
+
+@pytest.mark.parametrize(
+    ("schema", "chars", "inline"),
+    [
+        (COUNT, 1_000, True),
+        (COUNT, 1_000_000, False),
+        ({"items": {"enum": list(range(5_000))}}, 1_000, False),
+        (doubling(3), 2, False),
+        ({"pattern": "^a+$"}, 2, False),
+    ],
+)
+def test_only_checks_that_are_surely_quick_are_made_on_the_event_loop(
+    schema: dict[str, Any], chars: int, inline: bool
+) -> None:
+    assert asyncio.run(on_loop(Shape(schema), chars)) is inline
+
+
+def test_a_long_check_ends_with_whoever_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_check, "MOST_STEPS", 1 << 60)
+    shape, begun, said = Shape(doubling(60)), threading.Event(), list[str | None]()
+
+    def check() -> None:
+        begun.set()
+        said.append(shape.problem({}))
+
+    async def cancelled() -> None:
+        waiting = asyncio.ensure_future(shape.off_loop(2, check))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(cancelled())  # which waits for its threads
+    assert said == ["nobody waits for its check any more"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
 
-from rlm_core import Limits, Request
+from rlm_core import RLM, FunctionLMHandler, Limits, Request
 from rlm_core import semconv as sc
 from rlm_core.errors import ConfigError
 from rlm_core.options import Options
+from rlm_core.schema_check import Shape
 from tests.support.scripted import Script, cell, completion, play, run
 from tests.support.source_runs import Recorded
 from traces.reading import load_run
@@ -267,3 +270,38 @@ def test_a_hit_that_the_budget_refused_is_refused_again_when_its_worker_is_rebui
         limits=Limits(max_calls=1),
     )
     assert answer.value == [True, "budget"]
+
+
+def test_the_event_loop_goes_on_while_a_large_reply_and_answer_are_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = {"type": "array", "items": {"type": "integer"}}
+    beats, went_on = threading.Semaphore(0), list[bool]()
+    check = Shape.problem
+
+    def watched(shape: Shape, value: Any) -> str | None:
+        while beats.acquire(blocking=False):
+            pass
+        went_on.append(beats.acquire(timeout=60))
+        return check(shape, value)
+
+    monkeypatch.setattr(Shape, "problem", watched)
+
+    async def beat() -> None:
+        while True:
+            beats.release()
+            await asyncio.sleep(0.001)
+
+    async def ask() -> Any:
+        script = Script(
+            [cell(f"FINAL(llm_query('all?', schema={schema}))")], saying(json.dumps([7] * 20_000))
+        )
+        heart = asyncio.ensure_future(beat())
+        answer = await RLM(
+            "root-test", "sub-test", handler=FunctionLMHandler(script), options=Options(schema=schema)
+        ).aask("what?", "the corpus")
+        heart.cancel()
+        return answer.value
+
+    assert asyncio.run(ask()) == [7] * 20_000
+    assert len(went_on) == 3 and all(went_on)  # the reply, the same for code, the answer
