@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 from rlm_core import semconv as sc
+from rlm_core.pricing import DEMO_PREFIX
 from rlm_core.telemetry import sha256_text
 from traces.facts import LARGEST, Facts
 from traces.rows import SpanRow
@@ -150,9 +152,10 @@ class Fold:
     def _row(self, span: _Span, facts: Facts, parent: SpanRow | None, alive: bool) -> SpanRow:
         depth, iteration, cell = _place(facts, parent)
         role = facts.text(sc.ROLE)
+        model = facts.text(sc.REQUEST_MODEL) or facts.text(sc.OI_MODEL)
         cost_usd, cost_status = facts.cost()
-        if cost_status is None and span.kind in _ROLES:
-            cost_status = "unknown"
+        if cost_status is None and span.kind in (*_ROLES, "attempt"):
+            cost_usd, cost_status = _unsaid_cost(span, model)
         return SpanRow(
             run_id=self.run_id,
             span_id=span.span_id,
@@ -165,7 +168,7 @@ class Fold:
             status=span.status or ("running" if alive else "lost"),
             start_ns=span.start_ns,
             end_ns=span.end_ns,
-            model=facts.text(sc.REQUEST_MODEL) or facts.text(sc.OI_MODEL),
+            model=model,
             model_returned=facts.text(sc.RESPONSE_MODEL),
             tokens=facts.tokens(),
             cost_usd=cost_usd,
@@ -283,6 +286,13 @@ class Fold:
             raise _Unusable
         self.last_ns = value if self.last_ns is None else max(self.last_ns, value)
         return value
+
+
+def _unsaid_cost(span: _Span, model: str | None) -> tuple[Decimal | None, str | None]:
+    """Cost and status of a call or attempt of which the record says neither: it may not have ended."""
+    if model is not None and model.startswith(DEMO_PREFIX):  # costs nothing, whatever became of it
+        return Decimal(0), "demo"
+    return None, "unknown" if span.kind in _ROLES else None
 
 
 def _place(facts: Facts, parent: SpanRow | None) -> tuple[int, int | None, int | None]:

@@ -142,6 +142,23 @@ def test_cost_is_an_exact_amount_or_unknown(
     assert (span.cost_usd, span.cost_status) == (usd, status)
 
 
+def test_a_demo_model_costs_nothing_whatever_became_of_the_call(tmp_path: Path) -> None:
+    calls = [
+        (model, start(model, kind="root_call", a={sc.REQUEST_MODEL: model}))
+        for model in ("demo/root", "openai/root")
+    ]
+    attempts = [start(f"try {model}", model, "attempt", a={sc.REQUEST_MODEL: model}) for model, _ in calls]
+    view = view_of(tmp_path, header(), *(record for _, record in calls), *attempts)
+    assert [(span.cost_usd, span.cost_status) for span in view.spans] == [
+        (0, "demo"),
+        (None, "unknown"),
+        (0, "demo"),
+        (None, None),
+    ]
+    demo = view_of(tmp_path, header(), calls[0][1], attempts[0])
+    assert (demo.summary.cost_usd, demo.summary.cost_status) == (0, "demo")
+
+
 def test_a_number_that_is_none_is_unknown_and_counted(tmp_path: Path) -> None:
     keys = (
         sc.DEPTH,
