@@ -13,7 +13,7 @@ from typing import Any
 from traces.detail import span_detail
 from traces.home import Home
 from traces.rows import RunSummary, SpanRow, money_json
-from traces.runs import Warn, list_runs, load_run, load_runs, resolve_run, resolve_span
+from traces.runs import Warn, continued_by, list_runs, load_run, load_runs, resolve_run, resolve_span
 from traces.tree import Group, Node, build_tree, mark_gaps
 from traces.view import RunView, SpoolRun
 
@@ -26,6 +26,7 @@ __all__ = [
     "SpoolRun",
     "Warn",
     "build_tree",
+    "continued_by",
     "cost_report",
     "list_runs",
     "load_run",

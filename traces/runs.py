@@ -80,6 +80,20 @@ def list_runs(
     return summaries[:limit]
 
 
+def continued_by(home: Home, run_id: str, *, warn: Warn | None = None) -> tuple[str, ...]:
+    """The runs that continue a run, oldest first; those that continue one of them are not among them."""
+    from traces import store
+
+    with current(home, warn) as now:
+        sql = "SELECT run_id FROM run WHERE resumed_from = ?"
+        found = set() if now.con is None else {row[0] for row in store.rows_of(now.con, sql, [run_id])}
+    found.difference_update(now.spools)
+    for view in spool_views(home, now.spools, warn):
+        if view.summary.resumed_from == run_id:
+            found.add(view.run_id)
+    return tuple(sorted(found))
+
+
 def spool_views(home: Home, run_ids: Iterable[str], warn: Warn | None) -> Iterator[RunView]:
     """Views of runs read from their spools; one that cannot be read is named to `warn`."""
     say = warn or logging.getLogger(__name__).warning

@@ -63,7 +63,7 @@ def _asked(state: State, replays: list[str]) -> dict[str, int]:
 def show(state: State, run: str, everything: bool, text: str | None) -> None:
     """Show the recursion tree of a run, also of one that is still running."""
     from traces.opinions import opinions
-    from traces.reading import load_run, resolve_run
+    from traces.reading import continued_by, load_run, resolve_run
 
     if text is not None and not text:
         raise click.BadParameter("an empty text stands everywhere", param_hint="'--find'")
@@ -73,7 +73,7 @@ def show(state: State, run: str, everything: bool, text: str | None) -> None:
     if text is not None:
         _show_found(state, view, text)
         return
-    said = opinions(home)
+    said, later = opinions(home), continued_by(home, view.run_id, warn=say)
     if state.as_json:
         from traces.coverage import coverage
         from traces.findings import findings
@@ -82,6 +82,7 @@ def show(state: State, run: str, everything: bool, text: str | None) -> None:
         spans = [span.to_json() for span in view.spans]
         summary = {**view.summary.to_json(), **_said(said, view.run_id)}
         told = {"run": summary, "live": view.live, "spans": spans, "verdicts": _of_spans(said, view.run_id)}
+        told["continued_by"] = list(later)
         if (replay := replay_facts(view)) is not None:
             told["replay"] = replay.to_json()
         found = [finding.to_json() for finding in findings(view)]
@@ -89,7 +90,7 @@ def show(state: State, run: str, everything: bool, text: str | None) -> None:
         return
     from ui.render import show_run
 
-    click.echo("\n".join(show_run(view, everything=everything)))
+    click.echo("\n".join(show_run(view, everything=everything, continued_by=later)))
     from ui.mark_command import opinion_lines
 
     for line in opinion_lines(said, view.run_id):

@@ -107,8 +107,12 @@ def _models(root: str | None, sub: str | None) -> str:
     return f"{root or '?'} / {sub or '?'}"
 
 
-def run_header(run: RunSummary, *, live: bool, calls: str | None = None) -> list[str]:
-    """What a run was, what came out, and what it took; `calls` says more of its sub-calls."""
+def run_header(
+    run: RunSummary, *, live: bool, calls: str | None = None, continued_by: Sequence[str] = ()
+) -> list[str]:
+    """What a run was, what came out, and what it took; `calls` says more of its sub-calls, `continued_by`
+    are the runs that went on from it.
+    """
     state = "running; this is what is recorded so far" if live else run.status
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
     facts = [
@@ -124,6 +128,7 @@ def run_header(run: RunSummary, *, live: bool, calls: str | None = None) -> list
     lines = [f"run {run.run_id}: {state}", f"question: {line(run.question or '(not recorded)')}"]
     if run.resumed_from is not None:
         lines.append(line(f"continues run {run.resumed_from}"))
+    lines.extend(f"continued by run {run_id}" for run_id in continued_by)
     if run.answer is not None:
         lines.append("answer" + (" (forced after a limit)" if run.forced else "") + f": {_cut(run.answer)}")
     elif not live:
@@ -138,9 +143,10 @@ def run_header(run: RunSummary, *, live: bool, calls: str | None = None) -> list
     return lines
 
 
-def show_run(view: RunView, *, everything: bool) -> Iterable[str]:
+def show_run(view: RunView, *, everything: bool, continued_by: Sequence[str] = ()) -> Iterable[str]:
     """Header and recursion tree, one string per line, coloured by status."""
-    yield from run_header(view.summary, live=view.live, calls=sub_calls_words(view))
+    calls = sub_calls_words(view)
+    yield from run_header(view.summary, live=view.live, calls=calls, continued_by=continued_by)
     yield from replay_of_lines(view)
     yield from finding_lines(view, everything=everything)
     yield ""

@@ -90,6 +90,9 @@ def test_a_killed_run_is_continued_and_nothing_is_asked_twice(
     assert heard(server).total() == everything.total() - answered and heard(server) <= everything
     shown = at(dead, "show", said["run_id"])
     assert f"continues run {run_id}" in shown and "from the record" in shown
+    assert f"continued by run {said['run_id']}" in at(dead, "show", run_id)
+    later = {one: at(dead, "show", one, "--json")["continued_by"] for one in (run_id, said["run_id"])}
+    assert later == {run_id: [said["run_id"]], said["run_id"]: []}
     listed = {run["run_id"]: run["resumed_from"] for run in at(dead, "runs", "--json")}
     assert listed == {said["run_id"]: run_id, run_id: None}
     again = at(dead, "replay", said["run_id"], "--json")

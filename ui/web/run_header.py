@@ -22,7 +22,7 @@ from ui.web.places import diagnose_link
 from ui.web.replay_note import replay_note
 from ui.web.resume_form import resume_offer
 from ui.web.run_record import Record
-from ui.web.run_ways import mark_note, resumed_note, strategy_badge, way_facts
+from ui.web.run_ways import continued_note, mark_note, resumed_note, strategy_badge, way_facts
 from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
 from ui.web.samples import example_note
 from ui.web.verdict_view import verdict
@@ -80,6 +80,7 @@ def header(record: Record) -> None:
         _remarks(view, remarked)
         replay_note(record)
         resumed_note(record)
+        continued_note(record)
 
 
 def onward(record: Record) -> None:

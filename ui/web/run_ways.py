@@ -12,7 +12,7 @@ import streamlit as st
 from rlm_core import semconv as sc
 from rlm_core.options import STRATEGIES
 from traces.detail import decoded
-from traces.reading import RunView
+from traces.reading import RunView, continued_by
 from traces.replay_facts import top_facts
 from ui.ask_outcome import mark_words
 from ui.figures import counted
@@ -22,6 +22,7 @@ from ui.web.run_words import Remarks
 from ui.web.ways import way
 
 _MOST_DEPTHS: Final = 8
+_MOST_LATER: Final = 5
 
 
 def strategy_badge(strategy: str | None) -> None:
@@ -80,6 +81,20 @@ def resumed_note(record: Record) -> None:
             st.page_link("pages/compare.py", label=":blue[Compare the two]", query_params=pair)
     if top_facts(record.view).flag(sc.RESUME_ANYWAY):
         note("Its cells came out otherwise than recorded, and it went on all the same.")
+
+
+def continued_note(record: Record) -> None:
+    """The runs that went on from this one."""
+    if record.view.live or record.view.summary.stop_reason == "final":
+        return
+    later = record.once(lambda view: continued_by(record.home, view.run_id), "continued-by")
+    if not later:
+        return
+    with st.container(key="run-continued", gap="small"):
+        said("Continued", "blue", f"{counted(len(later), 'run')} went on from where this one ended.")
+        with st.container(horizontal=True, gap="medium"):
+            for run_id in later[:_MOST_LATER]:
+                way(f":blue[{run_id}]", f"run-continued-by-{run_id}", _go, run_id)
 
 
 def _go(run_id: str) -> None:

@@ -38,6 +38,14 @@ def test_the_head_of_a_run_says_how_it_went_about_its_question(home: Home) -> No
     assert press(page, "The run that it continues").query_params["run"] in (DEAD, [DEAD])
 
 
+def test_the_page_of_a_dead_run_leads_to_the_run_that_continues_it(home: Home) -> None:
+    asked_by(home, DEAD, None, None)
+    many_ways(home, RUN, HOSTILE, DEAD)
+    page = run_page(DEAD)
+    assert "1 run went on from where this one ended." in texts(page)
+    assert press(page, RUN).query_params["run"] in (RUN, [RUN])
+
+
 def test_a_usual_run_says_nothing_of_ways(home: Home) -> None:
     page = run_page(asked_by(home, RUN, "rlm", "four"))
     assert not {"Tool calls", "From the cache", "Summaries of turns"} & set(facts(page))
