@@ -82,7 +82,7 @@ class Conversation:
                 return completion
             if rounds > most:
                 raise ModelError("tools", f"the model went on to call tools after {most} rounds of them")
-            messages.append(Message("assistant", completion.text or "", tool_calls=completion.tool_calls))
+            messages.append(_round(completion))
             refused = _NO_MORE if rounds == most else None
             messages += await self.tools.round(rounds, completion.tool_calls, refused)
             rounds += 1
@@ -106,6 +106,12 @@ class Conversation:
         if completion.finish_reason == "length":
             problem = f"it was cut off at its limit of length; {problem}"
         return ModelError("schema", problem)
+
+
+def _round(completion: Completion) -> Message:
+    """A reply that calls tools, as it is sent back."""
+    calls, thought = completion.tool_calls, completion.reasoning
+    return Message("assistant", completion.text or "", tool_calls=calls, reasoning=thought)
 
 
 def _opening(shape: Shape | None) -> list[Message]:

@@ -41,6 +41,8 @@ _CLOSING_SECONDS: Final = 2.0
 # Warnings that LiteLLM and what is below it cause during calls: about its own types, about an answer that is
 # no completion (which becomes a `ModelError`), about bodies over a megabyte.
 _NOISE: Final = (".*`ReadOnly` qualifier", "Pydantic serializer warnings", "Sending a large body")
+# They send reasoning, but refuse a message that has it, where others (DeepSeek, Kimi) want it with calls.
+_TAKES_NO_REASONING: Final = ("groq/", "cerebras/")
 
 _lock = threading.Lock()
 _loading = threading.Lock()  # held for as long as the import takes
@@ -189,7 +191,7 @@ async def _ask(request: Request) -> Any:
 def _arguments(request: Request) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "model": request.model,
-        "messages": [_message(message) for message in request.messages],
+        "messages": [_message(message, request.model) for message in request.messages],
         "timeout": _transport_timeout(request.timeout),
         "max_retries": 0,
         "drop_params": True,
@@ -212,7 +214,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     return arguments
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message, model: str) -> dict[str, Any]:
     made: dict[str, Any] = {"role": message.role, "content": _content(message)}
     if message.tool_calls:
         made["content"] = message.content or None
@@ -224,6 +226,8 @@ def _message(message: Message) -> dict[str, Any]:
             }
             for call in message.tool_calls
         ]
+    if message.reasoning is not None and not model.startswith(_TAKES_NO_REASONING):
+        made["reasoning_content"] = message.reasoning
     if message.tool_call_id is not None:
         made["tool_call_id"] = message.tool_call_id
     return made

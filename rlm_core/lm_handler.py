@@ -69,7 +69,8 @@ class Image:
 @dataclass(frozen=True, slots=True)
 class Message:
     """One chat message. `images` go with a user message; `tool_calls` stand on what the model said, and a
-    message of the role "tool" answers the one whose id is `tool_call_id`.
+    message of the role "tool" answers the one whose id is `tool_call_id`. `reasoning` is what the model
+    thought before it called tools: some want it back with their calls.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -77,6 +78,7 @@ class Message:
     images: tuple[Image, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,8 +350,9 @@ def _usd(price: pricing.Price) -> str | None:
 def _input_tokens(request: Request) -> int:
     said = estimate_input(request.messages)
     called = sum(estimate_tokens(call.arguments) for m in request.messages for call in m.tool_calls)
+    thought = sum(estimate_tokens(m.reasoning or "") for m in request.messages)
     told = [tool.description + as_json(tool.parameters) for tool in request.tools]
-    return said + called + sum(map(estimate_tokens, told))
+    return said + called + thought + sum(map(estimate_tokens, told))
 
 
 def _sum(a: int | None, b: int | None) -> int | None:

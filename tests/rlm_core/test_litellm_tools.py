@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from rlm_core.errors import ModelError
-from rlm_core.litellm_handler import LiteLLMHandler
+from rlm_core.litellm_handler import LiteLLMHandler, _arguments
 from rlm_core.lm_handler import Completion, Message, Request, ToolCall, ToolSpec
-from tests.support.loopback import Fault, Loopback, Reply, Script
+from rlm_core.options import Options
+from rlm_core.rlm import RLM
+from rlm_core.tools import Tool
+from tests.support.loopback import Fault, Loopback, Messages, Reply, Script
 
 ADD = ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 CALL = ToolCall("call_7", "add", '{"a": 1}')
@@ -111,3 +114,31 @@ def test_a_server_that_refuses_tools_is_quoted(server: Loopback) -> None:
     server.use(Script(faults=[Fault("body", ordinal=0, body=body, status=400)]))
     with pytest.raises(ModelError, match="rejected the request .HTTP 400.: .*does not support tools"):
         ask(Message("user", "sum?"))
+
+
+@pytest.mark.parametrize("thought", ["1 and 1, so I add.", None])
+def test_what_a_model_thought_before_it_called_tools_goes_back_with_its_calls(
+    server: Loopback, thought: str | None
+) -> None:
+    def talk(messages: Messages) -> Reply:
+        if messages[-1]["role"] == "tool":
+            return Reply("2", reasoning="so it is 2")
+        return Reply(None, "tool_calls", reasoning=thought, tool_calls=[("add", '{"a": 1}')])
+
+    code = "```repl\nFINAL([llm_query('sum?'), llm_query('sum, again?')])\n```"
+    server.use(Script(root=lambda _: Reply(code, reasoning="I ask."), talk=talk))
+    options = Options(tools=(Tool(ADD, lambda corpus, arguments: 2),))
+    with RLM("openai/root-test", "openai/sub-test", handler=LiteLLMHandler(), options=options) as rlm:
+        assert rlm.ask("what?", "the corpus").value == ["2", "2"]
+    sent = [request["body"]["messages"] for request in server.requests]
+    assert [len(messages) for messages in sent[1:]] == [1, 3, 1, 3]
+    back = [message.get("reasoning_content") for messages in sent for message in messages]
+    assert [each for each in back if each is not None] == ([thought] * 2 if thought else [])
+    assert [messages[1].get("reasoning_content") for messages in sent if len(messages) == 3] == [thought] * 2
+
+
+@pytest.mark.parametrize(("model", "sent"), [("deepseek/x", True), ("groq/x", False), ("cerebras/x", False)])
+def test_no_reasoning_goes_to_providers_that_refuse_it(model: str, sent: bool) -> None:
+    said = Message("assistant", "", tool_calls=(CALL,), reasoning="hm")
+    (made,) = _arguments(Request(model, (said,), "sub"))["messages"]
+    assert ("reasoning_content" in made) is sent
