@@ -20,6 +20,7 @@ from rlm_core.lm_handler import Message
 from rlm_core.strategies import words
 
 NO_RULE: Final = "The demo model has no rule to answer this question by reading alone."
+_NEEDS_A_SUB_MODEL: Final = "the demo model can answer this question only where it may ask a sub-model"
 NOT_FOUND: Final = "not found"
 _NOTHING: Final = "(nothing yet)"
 _MOST_LINES: Final = 20  # of a summary
@@ -161,7 +162,7 @@ def _cells(messages: Sequence[Message], question: str) -> str | None:
     if turn == 0 or prompts.is_final_request(messages) or not any("llm_" in code for _, code in plan.steps):
         return None
     if not _is_lookup(plan):
-        return _turn("I have no sub-model to read these texts with.", _unsure(NO_RULE, "no sub-calls"))
+        return _turn("I have no sub-model to read these texts with.", _unsure(NO_RULE, _NEEDS_A_SUB_MODEL))
     if turn == 1:
         return _turn("I look at the closest passages.", cells.fill(_SHOW, question=question))
     value, _, why = _answer(question, prompts.last_output(messages)).partition(" (unsure: ")

@@ -169,8 +169,10 @@ class Images:
         unseen = sum(sha256 not in self.shown for sha256 in images)
         if not unseen:
             return None
-        count = f"{unseen:,} image{'' if unseen == 1 else 's'}"
-        return f"{count} of the corpus: shown to no sub-model, so the answer does not rest on what is in them"
+        what, them = f"{unseen:,} images of the corpus were", "them"
+        if unseen == 1:
+            what, them = "1 image of the corpus was", "it"
+        return f"{what} shown to no sub-model, so the answer does not rest on what is in {them}"
 
     async def _one(self, corpus: Corpus, image: Named) -> Drawn:
         try:

@@ -164,8 +164,9 @@ def test_images_that_nobody_was_shown_are_said(add: Callable[..., Corpus]) -> No
     none, one, all_of_them = (
         play(look.format(names), corpus=corpus)[0].notices for names in ([], ["a.png"], ["a.png", "b.png"])
     )
-    words = "of the corpus: shown to no sub-model, so the answer does not rest on what is in them"
-    assert f"2 images {words}" in none and f"1 image {words}" in one
+    words = "shown to no sub-model, so the answer does not rest on what is in"
+    assert f"2 images of the corpus were {words} them" in none
+    assert f"1 image of the corpus was {words} it" in one
     assert not any("shown to no sub-model" in notice for notice in all_of_them)
 
 

@@ -112,7 +112,7 @@ def test_images_that_a_model_refused_to_look_at_count_as_unseen(corpus: Corpus) 
         sub=lambda _: ModelError("bad_request", "this model takes no images"),
     )
     assert answer.value == "bad_request"
-    assert any("1 image of the corpus: shown to no sub-model" in notice for notice in answer.notices)
+    assert any("1 image of the corpus was shown to no sub-model" in notice for notice in answer.notices)
 
 
 def test_a_full_disk_fails_the_call_and_the_image_is_tried_again(
