@@ -22,6 +22,8 @@ _LIVE = "live_span"
 _LIVE_RUNS = "live_run"
 _REPLAYS = "replay_run"
 _TRIED = "tried_call"
+_OPEN = "open_call"
+_SO_FAR = "so_far"
 _FEW = 50  # runs that are named one by one, so that the store skips what cannot be theirs
 
 
@@ -31,7 +33,8 @@ class Spans:
 
     `gaps` counts the runs that lack records (those of a demo model cost nothing whatever they lack);
     `corpora` is a table expression of `run_id` and `corpus_id`, of these runs and maybe of others. Calls of
-    replays and resumed runs that no model was asked for are not among the spans; `served` counts them.
+    replays and resumed runs that no model was asked for are not among the spans; `served` counts them. The
+    table has a column `so_far_usd`, see `SpanRow`.
     """
 
     con: DuckDBPyConnection
@@ -83,7 +86,20 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
             table += f" UNION ALL SELECT * FROM {_LIVE}"
             stored = f"SELECT run_id, corpus_id FROM run ANTI JOIN {_LIVE_RUNS} USING (run_id)"
             corpora = f"({stored} UNION ALL FROM {_LIVE_RUNS})"
-        yield Spans(con, f"({table})", values, gaps, corpora, served)
+        yield Spans(con, _with_so_far(con, stack, table, values), values, gaps, corpora, served)
+
+
+def _with_so_far(con: DuckDBPyConnection, stack: ExitStack, table: str, values: Sequence[Any]) -> str:
+    """The table expression with what the ended attempts of calls cost that have no end."""
+    is_open = f"kind IN {CALL_KINDS!r} AND end_ns IS NULL AND cost_usd IS NULL"
+    temporary(con, stack, _OPEN, f"SELECT run_id, span_id FROM ({table}) WHERE {is_open}", values)
+    if not rows_of(con, f"FROM {_OPEN} LIMIT 1"):
+        return f"(SELECT *, NULL::DECIMAL(38,18) AS so_far_usd FROM ({table}))"
+    attempts = f"""SELECT a.run_id, a.parent_id AS span_id, sum(a.cost_usd)::DECIMAL(38,18) AS so_far_usd
+        FROM ({table}) a SEMI JOIN {_OPEN} o ON a.run_id = o.run_id AND a.parent_id = o.span_id
+        WHERE a.kind = 'attempt' AND a.end_ns IS NOT NULL AND a.cost_usd IS NOT NULL GROUP BY ALL"""
+    temporary(con, stack, _SO_FAR, attempts, values)
+    return f"(FROM ({table}) LEFT JOIN {_SO_FAR} USING (run_id, span_id))"
 
 
 def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> str:

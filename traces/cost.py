@@ -172,16 +172,18 @@ def _sums_of(counted: str, given: str, made: str, usd: str, unknown: str) -> str
     return ", ".join([f"count(*) {picked}", *sums, unknown, *statuses, spread])
 
 
-_SUMS: Final = _sums_of("TRUE", "tok_input", "tok_output", "cost_usd", "count(*) - count(cost_usd)")
+_KNOWN: Final = "coalesce(cost_usd, so_far_usd)"
+_SUMS: Final = _sums_of("TRUE", "tok_input", "tok_output", _KNOWN, "count(*) - count(cost_usd)")
 _SPENT: Final = len(Spend.__slots__)
 _WIDTH: Final = _SPENT + 1
 _CLASSED: Final = " + ".join(f"usd_{name}" for name in CLASSES)
 _CLASSLESS: Final = "(class_input IS NULL OR (cost_usd IS NULL AND tok_input + tok_output = 0))"
-#: What the classes leave over: calls without tokens, and amounts that do not come from their own tokens.
+#: What the classes leave over: calls without tokens, amounts that do not come from their own tokens, and what
+#: is known of calls without an end.
 _REST: Final = _sums_of(
-    f"({_CLASSLESS} OR cost_usd <> {_CLASSED})",
+    f"({_CLASSLESS} OR so_far_usd IS NOT NULL OR cost_usd <> {_CLASSED})",
     "0",
     "0",
-    f"cost_usd - ({_CLASSED})",
-    f"count(*) FILTER (WHERE cost_usd IS NULL AND {_CLASSLESS})",
+    f"coalesce(cost_usd - ({_CLASSED}), so_far_usd)",
+    f"count(*) FILTER (WHERE cost_usd IS NULL AND ({_CLASSLESS} OR so_far_usd IS NOT NULL))",
 )

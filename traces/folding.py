@@ -14,8 +14,8 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from rlm_core.pricing import DEMO_PREFIX
 from rlm_core.telemetry import sha256_text
-from traces.facts import LARGEST, Facts
-from traces.rows import SpanRow
+from traces.facts import LARGEST, Facts, token_counts
+from traces.rows import SpanRow, ended_attempts, so_far
 from traces.spool import Line, Record, payload_text, read_record
 
 _END_STATUSES: Final = ("ok", "error", "cancelled", "lost")
@@ -147,6 +147,10 @@ class Fold:
             parent = rows.get(span.parent_id) if span.parent_id is not None else None
             rows[span.span_id] = self._row(span, facts, parent, alive)
             unusable += facts.unusable
+        for call, attempts in ended_attempts(rows.values()).items():
+            told = [attempt.tokens for attempt in attempts if attempt.tokens is not None]
+            tokens = token_counts(*(sum(one[side] for one in told) for side in ("input", "output")))
+            rows[call] = rows[call]._replace(tokens=tokens if told else None, so_far_usd=so_far(attempts))
         return tuple(rows.values()), self.problems + unusable
 
     def _row(self, span: _Span, facts: Facts, parent: SpanRow | None, alive: bool) -> SpanRow:

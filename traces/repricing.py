@@ -81,6 +81,7 @@ _COLUMNS: Final = ", ".join([
     f"{_cost('p.status', 'c.cost_status', repr('unknown'))} AS cost_status",
     f"{_cost(_TOTAL, 'c.cost_usd')} AS cost_usd",
     *(f"{_of_class(name)} AS usd_{name}" for name in CLASSES),
+    "CASE WHEN c.kept THEN c.so_far_usd END AS so_far_usd",
 ])  # fmt: skip
 
 

@@ -7,11 +7,12 @@ Times are integer nanoseconds since the epoch, money is `Decimal` US dollars, No
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+CALL_KINDS: Final = ("root_call", "sub_call")
 Tokens = dict[str, int]  # {"input", "output", "total"}
 
 
@@ -86,6 +87,9 @@ class SpanRow(NamedTuple):
     `response_chars` is None where no response was recorded. `attributes` are all recorded attributes; those
     of a stored run are loaded at first use. (A named tuple: ten thousand frozen dataclasses take twice the
     time of reading them.)
+
+    A call that has not ended, or of which no end is on record, has the tokens of its attempts that ended.
+    `so_far_usd` is what is known of their cost: a part of one that is not known. None for all other spans.
     """
 
     run_id: str
@@ -115,6 +119,7 @@ class SpanRow(NamedTuple):
     cached_read: int | None
     cache_write: int | None
     attributes: Mapping[str, Any]
+    so_far_usd: Decimal | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -154,4 +159,25 @@ class SpanRow(NamedTuple):
 
 
 _ASKING = ("root_call", "sub_call", "attempt", "tool")
-_SHOWN = tuple(name for name in SpanRow._fields if name != "attributes")
+_SHOWN = tuple(name for name in SpanRow._fields if name not in ("attributes", "so_far_usd"))
+
+
+def ended_attempts(rows: Iterable[SpanRow]) -> dict[str, list[SpanRow]]:
+    """The attempts that ended, by the id of a call that did not and has no cost of its own."""
+    found: dict[str, list[SpanRow]] = {}
+    tries: list[SpanRow] = []
+    for row in rows:
+        if row.end_ns is None and row.cost_usd is None and row.kind in CALL_KINDS:
+            found[row.span_id] = []
+        elif row.kind == "attempt" and row.end_ns is not None:
+            tries.append(row)
+    for row in tries if found else ():
+        if row.parent_id in found:
+            found[row.parent_id].append(row)
+    return found
+
+
+def so_far(attempts: Iterable[SpanRow]) -> Decimal | None:
+    """What is known of the cost of these attempts; None where nothing is."""
+    known = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
+    return sum(known, Decimal(0)) if known else None

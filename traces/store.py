@@ -29,7 +29,7 @@ from traces.folding import Event, Header
 from traces.home import Home
 from traces.locks import FileLock, pauses
 from traces.migrations import migrate
-from traces.rows import RunSummary, SpanRow
+from traces.rows import RunSummary, SpanRow, ended_attempts, so_far
 
 #: Serialises every use of DuckDB in this process: it refuses a read-only and a writing connection side by
 #: side.
@@ -42,7 +42,7 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 TABLES: Final = ("run", "span", "span_event", "payload", "spool_file")
 _SUMMARY: Final = tuple(name for name in RunSummary.__slots__ if name != "tokens")
-_SPAN: Final = tuple(name for name in SpanRow._fields if name not in ("tokens", "attributes"))
+_SPAN: Final = tuple(name for name in SpanRow._fields if name not in ("tokens", "attributes", "so_far_usd"))
 
 
 _TOKENS: Final = SpanRow._fields.index("tokens")
@@ -357,9 +357,20 @@ def read_spans(con: DuckDBPyConnection, run_id: str, attributes: Callable[[str],
             given, made, usd = row[-3:]
             tokens = None if given is None else token_counts(given, made)
             amount = None if usd is None else Decimal(usd)
-            parts = (run_id, *row[1:_TOKENS], tokens, amount, *row[_TOKENS + 1 : -3], attributes(row[1]))
+            parts = (
+                run_id,
+                *row[1:_TOKENS],
+                tokens,
+                amount,
+                *row[_TOKENS + 1 : -3],
+                attributes(row[1]),
+                None,
+            )
             spans.append(SpanRow._make(parts))
-    return tuple(spans)
+    known = {call: so_far(attempts) for call, attempts in ended_attempts(spans).items()}
+    if not known:
+        return tuple(spans)
+    return tuple(span._replace(so_far_usd=known.get(span.span_id)) for span in spans)
 
 
 @contextmanager

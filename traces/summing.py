@@ -11,9 +11,9 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import Facts, token_counts
 from traces.folding import Fold
-from traces.rows import RunSummary, SpanRow
+from traces.rows import CALL_KINDS, RunSummary, SpanRow
 
-CALL_KINDS: Final = ("root_call", "sub_call")
+__all__ = ["CALL_KINDS", "Spend", "spend_of", "summarise"]
 
 _EXACT: Final = Context(prec=60)
 
@@ -38,8 +38,9 @@ class Spend:
             self.output += span.tokens["output"]
         if span.cost_usd is None:
             self.unknown += 1
-        else:
-            self.known_usd = _EXACT.add(self.known_usd, span.cost_usd)
+        known = span.so_far_usd if span.cost_usd is None else span.cost_usd
+        if known is not None:
+            self.known_usd = _EXACT.add(self.known_usd, known)
         self.priced += span.cost_status == "priced"
         self.demo += span.cost_status == "demo"
 
@@ -78,7 +79,8 @@ class Spend:
 
 
 def spend_of(spans: Iterable[SpanRow]) -> Spend:
-    """The spend of all root calls and sub-calls among the spans; attempts are in their call's figures."""
+    """The spend of all root calls and sub-calls among the spans; attempts are in their call's figures,
+    of a call without an end those that ended."""
     total = Spend()
     for span in spans:
         if span.kind in CALL_KINDS:

@@ -28,7 +28,7 @@ from tests.traces.records import (
 from traces.calls import spans_of_runs
 from traces.cost import KEYS, report_of
 from traces.home import Home
-from traces.reading import cost_report, load_run
+from traces.reading import SpoolRun, cost_report, load_run, money_json, span_detail
 
 PRICE = {
     "source": "genai-prices",
@@ -52,6 +52,21 @@ def call(
 
 def store_calls(home: Home, *records: list[dict[str, Any]]) -> None:
     write_spool(home, [header(), *itertools.chain(*records), fin()])
+
+
+def killed_in_a_retry(home: Home) -> None:
+    """A run that died while a call was tried a third time; another call had ended."""
+    billed, unsent = (
+        call("2", {sc.REQUEST_MODEL: "s"}, usd="0.00027", kind="attempt"),
+        {sc.COST_STATUS: "free"},
+    )
+    tries = [
+        {**record, "parent_id": "1"} if record["kind"] == "s" else record
+        for record in (*billed, start("3", kind="attempt", a=unsent), end("3"), start("4", kind="attempt"))
+    ]
+    role = {sc.REQUEST_MODEL: "s", sc.ITERATION: 3, sc.CELL: 2}
+    ended = call("5", role, usd="0.5")
+    write_spool(home, [header(), start("0", kind="run"), start("1", "0", a=role), *tries, *ended])
 
 
 MIXED = [
@@ -294,3 +309,38 @@ def test_a_store_in_use_leaves_the_spools(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(store, "reader", busy)
     assert cost_report(home, [], ["role", "class"], warn=said.append) == expected
     assert said == ["The store is in use. Runs are read from their spools instead."]
+
+
+@pytest.mark.parametrize("by", [(), ("role", "model"), ("class",), ("cell", "class"), ("corpus", "day")])
+def test_what_ended_attempts_of_a_call_in_flight_cost_is_known(tmp_path: Path, by: tuple[str, ...]) -> None:
+    home = home_in(tmp_path)
+    killed_in_a_retry(home)
+    spooled = SpoolRun(home, RUN).poll()
+    view = load_run(home, RUN)
+    assert (spooled.summary, spooled.spans) == (view.summary, view.spans)
+    lost = view.by_id["1"]
+    assert (lost.cost_usd, lost.cost_status, lost.so_far_usd) == (None, "unknown", Decimal("0.00027"))
+    run, below = view.summary, span_detail(view, view.by_id["0"])["below"]
+    told = run.cost_usd, run.cost_status, money_json(run.known_usd), run.tokens
+    tokens = {"input": 2000, "output": 20, "total": 2020}
+    assert told == (None, "partial", "0.50027", tokens)
+    assert (below["cost_usd"], below["known_usd"], below["tokens"]["total"]) == (None, "0.00027", 1010)
+    report = cost_report(home, [RUN], by)
+    assert (report["total_usd"], report["known_usd"], report["tokens"]) == (None, "0.50027", tokens)
+    assert report["cost_status"] == "partial" and report["calls"] == 2
+    assert sum(Decimal(row["known_usd"]) for row in report["rows"]) == Decimal("0.50027")
+    unknown = [row for row in report["rows"] if row["cost_usd"] is None]
+    assert unknown and all(row["p50_usd"] is None for row in unknown)
+
+
+def test_a_running_call_has_what_its_ended_attempts_cost(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    with recording(home) as made:
+        asked = made.recorder.start("sub_call", "chat s", None, {sc.REQUEST_MODEL: "s"})
+        attempt = made.recorder.start("attempt", sc.NAME_ATTEMPT, asked, {sc.REQUEST_MODEL: "s"})
+        attempt.end("error", {sc.COST_USD: "0.25", sc.COST_STATUS: "priced"})
+        report = cost_report(home, [RUN], ["role"])
+        assert (report["total_usd"], report["known_usd"]) == (None, "0.25")
+        asked.end("ok", {sc.COST_USD: "0.75", sc.COST_STATUS: "priced"})
+        assert cost_report(home, [RUN], ["role"])["total_usd"] == "0.75"
+        made.close("ok")
