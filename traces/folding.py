@@ -21,6 +21,7 @@ from traces.spool import Line, Record, payload_text, read_record
 _END_STATUSES: Final = ("ok", "error", "cancelled", "lost")
 _RUN_STATUSES: Final = ("ok", "error", "cancelled")
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+_SIDES: Final = ("input", "output")
 _ROLES: Final = {"root_call": "root", "sub_call": "sub"}
 #: Event -> facts of its span, and their type, that are known only after the span has ended.
 _LATE: Final[dict[str, dict[str, type]]] = {
@@ -149,8 +150,10 @@ class Fold:
             unusable += facts.unusable
         for call, attempts in ended_attempts(rows.values()).items():
             told = [attempt.tokens for attempt in attempts if attempt.tokens is not None]
-            tokens = token_counts(*(sum(one[side] for one in told) for side in ("input", "output")))
-            rows[call] = rows[call]._replace(tokens=tokens if told else None, so_far_usd=so_far(attempts))
+            row, tokens = rows[call], token_counts(*(sum(one[side] for one in told) for side in _SIDES))
+            rows[call] = row._replace(
+                tokens=tokens if told and row.tokens is None else row.tokens, so_far_usd=so_far(attempts)
+            )
         return tuple(rows.values()), self.problems + unusable
 
     def _row(self, span: _Span, facts: Facts, parent: SpanRow | None, alive: bool) -> SpanRow:
