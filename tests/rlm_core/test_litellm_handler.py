@@ -97,7 +97,7 @@ def test_usage_as_reported_and_unknown_when_not(
     if expected.input is None:
         assert completion.raw_usage is None
     else:
-        sent = server.responses[0]["body"]["usage"]
+        sent = server.answered(1)[0]["body"]["usage"]
         raw = completion.raw_usage or {}
         assert {key: raw[key] for key in sent if isinstance(sent[key], int)} == {
             key: value for key, value in sent.items() if isinstance(value, int)

@@ -348,6 +348,13 @@ class Loopback:
             self._write(entry)
         return ordinal, fault
 
+    def answered(self, count: int) -> list[dict[str, Any]]:
+        """The responses, once there are so many: whoever got one may be faster than its entry."""
+        until = time.monotonic() + 10
+        while len(self.responses) < count and time.monotonic() < until:
+            time.sleep(0.005)
+        return self.responses
+
     def note(self, entry: dict[str, Any]) -> None:
         """Log what became of a request."""
         entry["t"] = time.time()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page
 
+from rlm_core import semconv as sc
 from tests.support.command import rlmscope
 from tests.support.shots import shot
 from traces.home import Home
@@ -12,10 +13,12 @@ from ui.web.first_steps import BROKEN
 
 
 def replay_of_the_broken(home: Home) -> str:
-    """The newest replay of the broken example; where there is none one is made, a struck reply patched."""
-    made = [run.run_id for run in list_runs(home, replays=True) if run.replay_of == BROKEN]
-    if made:
-        return made[0]
+    """A replay of the broken example with a struck reply patched; made where there is none with a patch."""
+    for run in list_runs(home, replays=True):
+        if run.replay_of == BROKEN:
+            facts = load_run(home, run.run_id).spans[0].attributes
+            if f"{sc.REPLAY_PATCHES}.sha256" in facts:
+                return run.run_id
     calls = (span for span in load_run(home, BROKEN).spans if span.kind == "sub_call")
     struck = next(span.span_id for span in calls if span.status == "error")
     patch = ("--patch", f"{struck}=billing", "--expected", "22")

@@ -92,7 +92,7 @@ def test_tool_calls_are_shown_whole_and_played_without_being_made(server: Loopba
     spans = call("show", "last", "--json").json["spans"]
     found, wrong, right = (one["span_id"] for one in spans if one["kind"] == "tool")
     (asked,) = (one for one in spans if one["kind"] == "sub_call")
-    reported = [one["body"]["usage"] for one in server.responses[1:]]
+    reported = [one["body"]["usage"] for one in server.answered(len(server.requests))[1:]]
     assert asked["tokens"]["input"] == sum(usage["prompt_tokens"] for usage in reported)
     shown = call("span", "last", right, "--json").json
     assert (shown["arguments"], shown["result"]) == ('{"euros": 1250}', "1375.0")
