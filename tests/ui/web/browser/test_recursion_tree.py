@@ -143,6 +143,7 @@ def test_a_run_that_grows_keeps_what_was_chosen_opened_and_in_sight(
         page.get_by_role("button", name="Expand all").click()
         ui.tree_row(page, "llm_query 12").click()
         expect(title(page)).to_have_text("llm_query 12")
+        ui.settle(page)  # what the click asked for is drawn: nobody scrolls before that
         tree.evaluate("tree => { tree.scrollTop = 200 }")
         for slot in range(60, 90):
             sub_call(made.recorder, run, slot, {sc.CALL_INDEX: slot})
