@@ -140,6 +140,21 @@ REPLAY_LIVE_CALLS: Final = "rlm.replay.live_calls"  # calls to a model, root cal
 REPLAY_STOPPED: Final = "rlm.replay.stopped"  # why it could not go on
 REPLAY_ASSUMED: Final = "rlm.replay.assumed"  # JSON list of sentences: what its outcome rests on
 
+# -- run that was read from the log of another engine, or brought along from another home (run span or header)
+IMPORT_FORMAT: Final = "rlm.import.format"  # what it was read from: rlms, recursive-flow, dspy, otlp, ...
+IMPORT_OWN: Final = "rlmscope"  # of `IMPORT_FORMAT`: a run of this engine, with all of its record
+IMPORT_ENGINE: Final = "rlm.import.engine"  # the program that made it, with its version where it says so
+IMPORT_FILE: Final = "rlm.import.file"  # name of the file or folder, without its place
+IMPORT_KEY: Final = "rlm.import.key"  # sha256 of what was read: the same thing is not taken in twice
+IMPORT_MISSING: Final = "rlm.import.missing"  # JSON list of sentences: what the source does not say
+IMPORT_PROBLEMS: Final = "rlm.import.problems"  # JSON list of sentences: what of the source is unreadable
+IMPORT_ORDER: Final = "rlm.import.order"  # "arrival": spans stand in the order in which they came
+#: On a span of such a run: how far its numbers can be trusted, as JSON {tokens | cost | start | seconds:
+#: reported | derived | known_wrong | missing}. What is missing or known to be wrong is absent from the span's
+#: own facts; the wrong number is in `rlm.usage.raw`. A span without this was recorded by this engine.
+TRUST: Final = "rlm.trust"
+TRUST_WHY: Final = "rlm.trust.why"  # JSON {tokens | ...: a sentence}, where there is something to say
+
 # -- model calls
 PROMPT: Final = "rlm.prompt"  # payload prefix: the rendered prompt of a sub-call
 RESPONSE: Final = "rlm.response"  # payload prefix
@@ -235,6 +250,7 @@ EV_WORKER_DIED: Final = "worker_died"
 EV_REBUILT: Final = "worker_rebuilt"
 EV_NOTICE: Final = "notice"
 EV_SOURCES: Final = "rlm.sources"  # ranges found after the span had ended: readers put them on the span
+EV_PLACED: Final = "rlm.placed"  # what a span is, known when the spans around it had come: put on the span
 EV_REPLAY: Final = "rlm.replay"  # what came of a replay, known after its run had ended: put on its span too
 
 

@@ -5,8 +5,9 @@ Records are untrusted: whatever cannot be used is left out and counted in `probl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,10 @@ _ROLES: Final = {"root_call": "root", "sub_call": "sub"}
 #: Event -> facts of its span, and their type, that are known only after the span has ended.
 _LATE: Final[dict[str, dict[str, type]]] = {
     sc.EV_SOURCES: {sc.SOURCE_RANGES: str, sc.SHOWN_RANGES: str},
+    sc.EV_PLACED: {
+        sc.KIND: str, sc.ROLE: str, sc.RUN_PATH: str, sc.DEPTH: int, sc.ITERATION: int, sc.CELL: int,
+        sc.CALL_INDEX: int, sc.CALL_ORDINAL: int, sc.CALL_OCCURRENCE: int, sc.PHASE: str,
+    },
     sc.EV_REPLAY: {
         sc.REPLAY_OUTCOME: str, sc.REPLAY_STOPPED: str, sc.REPLAY_ASSUMED: str,
         sc.REPLAY_HITS: int, sc.REPLAY_MISSES: int, sc.REPLAY_LIVE_CALLS: int,
@@ -143,7 +148,7 @@ class Fold:
         # an empty spool lacks at least its first record
         unusable = int(not alive and self._next_seq == 0 and not self._unreadable and not self._rejected)
         rows: dict[str, SpanRow] = {}
-        for span in self._spans.values():
+        for span in self._ordered():
             facts = Facts(span.attributes)
             parent = rows.get(span.parent_id) if span.parent_id is not None else None
             rows[span.span_id] = self._row(span, facts, parent, alive)
@@ -155,6 +160,24 @@ class Fold:
                 tokens=tokens if told and row.tokens is None else row.tokens, so_far_usd=so_far(attempts)
             )
         return tuple(rows.values()), self.problems + unusable
+
+    def _ordered(self) -> Iterable[_Span]:
+        """The spans as they started. Where they stand as they came (`sc.IMPORT_ORDER`), each is put behind
+        its parent and what started before it, and numbered anew.
+        """
+        if self.header.facts.get(sc.IMPORT_ORDER) != "arrival":
+            return self._spans.values()
+        below: dict[str | None, list[_Span]] = {}
+        for span in sorted(self._spans.values(), key=lambda span: span.start_ns, reverse=True):
+            below.setdefault(span.parent_id if span.parent_id in self._spans else None, []).append(span)
+        waiting, found = below.pop(None, []), list[_Span]()
+        while waiting or below:
+            if not waiting:  # parents that lead round in a circle
+                waiting = below.pop(next(iter(below)))
+            span = waiting.pop()
+            found.append(span)
+            waiting += below.pop(span.span_id, [])
+        return [replace(span, seq=number) for number, span in enumerate(found)]
 
     def _row(self, span: _Span, facts: Facts, parent: SpanRow | None, alive: bool) -> SpanRow:
         depth, iteration, cell = _place(facts, parent)
@@ -190,6 +213,7 @@ class Fold:
             response_chars=facts.count(sc.RESPONSE + ".chars"),
             cached_read=facts.count(sc.USAGE_CACHE_READ),
             cache_write=facts.count(sc.USAGE_CACHE_WRITE),
+            trust=facts.text(sc.TRUST),
             attributes=span.attributes,
         )
 
@@ -256,6 +280,10 @@ class Fold:
         span = self._spans.get(span_id)
         if span is None or not found:
             raise _Unusable
+        kind = str(found.get(sc.KIND, span.kind))
+        if kind not in sc.KINDS:
+            raise _Unusable
+        span.kind = kind
         span.attributes = {**span.attributes, **found}
 
     def _payload(self, record: Record, line: Line) -> str | None:

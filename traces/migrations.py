@@ -61,11 +61,18 @@ def _add_ways(con: DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE run ADD COLUMN strategy VARCHAR").fetchall()
 
 
+def _add_imports(con: DuckDBPyConnection) -> None:
+    """What no run or span of a store without these columns is: read from the record of another engine."""
+    con.execute("ALTER TABLE run ADD COLUMN imported_from VARCHAR").fetchall()
+    con.execute("ALTER TABLE span ADD COLUMN trust VARCHAR").fetchall()
+
+
 #: Number -> (name, step). Numbers start at 1 and have no gaps.
 MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     1: ("first schema", _create_tables),
     2: ("runs that play another one again", _add_replay_of),
     3: ("runs that continue a dead one, and strategies", _add_ways),
+    4: ("runs of other engines, and how far their numbers can be trusted", _add_imports),
 }
 
 

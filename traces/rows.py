@@ -10,9 +10,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 CALL_KINDS: Final = ("root_call", "sub_call")
+NUMBERS: Final = ("tokens", "cost", "start", "seconds")
+MARKS: Final = ("reported", "derived", "known_wrong", "missing")
+_UNTOLD: Final = ("known_wrong", "missing")
 Tokens = dict[str, int]  # {"input", "output", "total"}
 
 
@@ -34,6 +38,7 @@ class RunSummary:
     missing, unreadable or unusable. `started` is ISO 8601 in UTC ("" when not recorded), `seconds` wall time
     up to the last thing recorded. `replay_of` is the id of the run that this one plays again, if it does,
     `resumed_from` that of the dead run that it continues. `strategy` is None where the record does not say.
+    `imported_from` names the format of the record of another engine that this run was read from.
     """
 
     run_id: str
@@ -65,6 +70,7 @@ class RunSummary:
     replay_of: str | None
     resumed_from: str | None
     strategy: str | None
+    imported_from: str | None
 
     @property
     def plays_a_record(self) -> bool:
@@ -90,6 +96,7 @@ class SpanRow(NamedTuple):
 
     A call that has not ended, or of which no end is on record, has the tokens of its attempts that ended.
     `so_far_usd` is what is known of their cost: a part of one that is not known. None for all other spans.
+    `trust` is None where this engine recorded the span, else JSON: see `rlm_core.semconv.TRUST`.
     """
 
     run_id: str
@@ -118,13 +125,23 @@ class SpanRow(NamedTuple):
     response_chars: int | None
     cached_read: int | None
     cache_write: int | None
+    trust: str | None
     attributes: Mapping[str, Any]
     so_far_usd: Decimal | None = None
 
     @property
     def seconds(self) -> float | None:
-        """Wall time, None while the span is open or when it was lost."""
-        return None if self.end_ns is None else (self.end_ns - self.start_ns) / 1e9
+        """Wall time, None while the span is open, when it was lost, and where its record does not say."""
+        if self.end_ns is None or self.trusted.get("seconds") in _UNTOLD:
+            return None
+        return (self.end_ns - self.start_ns) / 1e9
+
+    @property
+    def trusted(self) -> dict[str, str]:
+        """How far the numbers of this span can be trusted, by what they are; empty where this engine
+        recorded it.
+        """
+        return marks(self.trust) if self.trust is not None else {}
 
     @property
     def is_child_run(self) -> bool:
@@ -151,6 +168,7 @@ class SpanRow(NamedTuple):
         """
         out = {name: getattr(self, name) for name in _SHOWN}
         out["phases"] = self.phases
+        out["trust"] = None if self.trust is None else self.trusted
         out["tokens"] = self.tokens
         if self.tokens is None and (self.kind not in _ASKING or self.cost_status == "free"):
             out["tokens"] = dict.fromkeys(("input", "output", "total"), 0)
@@ -160,6 +178,18 @@ class SpanRow(NamedTuple):
 
 _ASKING = ("root_call", "sub_call", "attempt", "tool")
 _SHOWN = tuple(name for name in SpanRow._fields if name not in ("attributes", "so_far_usd"))
+
+
+@lru_cache(maxsize=256)
+def marks(trust: str) -> dict[str, str]:
+    """The marks of `rlm_core.semconv.TRUST`; what is none is left out."""
+    try:
+        said = json.loads(trust)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(said, dict):
+        return {}
+    return {name: mark for name, mark in said.items() if name in NUMBERS and mark in MARKS}
 
 
 def ended_attempts(rows: Iterable[SpanRow]) -> dict[str, list[SpanRow]]:

@@ -72,13 +72,17 @@ class SpoolWriter:
         with self._lock:
             return self._write(record)
 
-    def finish(self, time_ns: int, status: str) -> None:
-        """Write the last record and close the file. Further calls and records do nothing but count."""
+    def finish(self, time_ns: int, status: str | None) -> None:
+        """Write the last record and close the file. Further calls and records do nothing but count.
+
+        Without a status there is no last record: the run counts as interrupted.
+        """
         with self._lock:
             if self._closed:
                 return
             fin = {"kind": "fin", "t": time_ns, "status": status}
-            if not self._write({**fin, "counts": dict(self.counts), "problems": self.problems}):
+            fin |= {"counts": dict(self.counts), "problems": self.problems}
+            if status is not None and not self._write(fin):
                 self._tally(status, time_ns)
             self._closed = True
             if self._path is not None:

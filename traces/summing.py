@@ -131,6 +131,7 @@ def summarise(
         replay_of=facts.text(sc.REPLAY_OF),
         resumed_from=facts.text(sc.RESUME_OF),
         strategy=facts.text(sc.STRATEGY),
+        imported_from=facts.text(sc.IMPORT_FORMAT),
     )
 
 

@@ -86,6 +86,7 @@ def test_every_fact_of_a_span(tmp_path: Path) -> None:
         response_chars=0,
         cached_read=4,
         cache_write=2,
+        trust=None,
         attributes={**attributes, sc.ERROR_TYPE: "server"},
     )
     assert span.to_json()["cost_usd"] == "0.000000000001"
@@ -327,3 +328,28 @@ def test_previews_come_from_the_payload_that_says_most(tmp_path: Path) -> None:
     assert only_span(tmp_path, "sub_call", **{sc.PROMPT + ".preview": "question"}).preview == "question"
     assert only_span(tmp_path, "run", **{sc.QUESTION + ".preview": "why?"}).preview == "why?"
     assert only_span(tmp_path, "tool", **{sc.ERROR_MESSAGE: "boom"}).preview == "boom"
+
+
+def test_spans_that_came_in_any_order_stand_behind_their_parents_by_their_start(tmp_path: Path) -> None:
+    first = {**header(), "facts": {sc.IMPORT_ORDER: "arrival"}}
+    came = [("call", "cell", "sub_call", 40), ("cell", "turn", "cell", 30), ("b", "turn", "cell", 20)]
+    spans = [start(name, parent, kind, t=START_NS + at) for name, parent, kind, at in came]
+    last = [start("turn", "run", "iteration", t=START_NS + 10), start("run", kind="run", t=START_NS + 5)]
+    view = view_of(tmp_path, first, *spans, *last, start("lone", "gone", "cell", t=START_NS + 15))
+    assert [span.span_id for span in view.spans] == ["run", "turn", "b", "cell", "call", "lone"]
+    assert [span.seq for span in view.spans] == list(range(6))
+
+
+def test_parents_in_a_circle_hide_no_span_that_came_in_any_order(tmp_path: Path) -> None:
+    first = {**header(), "facts": {sc.IMPORT_ORDER: "arrival"}}
+    view = view_of(tmp_path, first, start("a", "b", "cell"), start("b", "a", "cell"), start("c", "c", "cell"))
+    assert sorted(span.span_id for span in view.spans) == ["a", "b", "c"]
+
+
+def test_what_a_span_is_may_be_told_after_its_end(tmp_path: Path) -> None:
+    placed = {sc.KIND: "root_call", sc.ROLE: "root", sc.ITERATION: 2}
+    event = {"kind": "ev", "span_id": "1", "name": sc.EV_PLACED, "t": START_NS, "a": placed}
+    wrong = {**event, "a": {sc.KIND: "nothing"}}
+    view = view_of(tmp_path, header(), start("1"), end("1"), event, wrong)
+    assert [(span.kind, span.role, span.iteration) for span in view.spans] == [("root_call", "root", 2)]
+    assert view.summary.problems > 0

@@ -68,6 +68,7 @@ def test_a_run_in_one_line(tmp_path: Path) -> None:
         "replay_of": None,
         "resumed_from": None,
         "strategy": None,
+        "imported_from": None,
     }
     json.dumps(found)
 

@@ -1,0 +1,257 @@
+"""A foreign run written as a spool of a home: whole or not at all, once for each thing that is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.errors import RecordError
+from rlm_core.pricing import PriceTable
+from rlm_core.telemetry import Attribute, as_json, preview, sha256_text
+from traces.facts import LARGEST
+from traces.home import Home
+from traces.importers.foreign import ForeignRun, ForeignSpan
+from traces.importers.placing import Place, RunPlace, facts_of, name_of, numbers, previews
+from traces.prices import price_table
+from traces.spool import FORMAT, Record, SpoolWriter, read_record
+from traces.user_log import deleted_runs
+
+_STEP_NS: Final = 1_000  # between spans whose times nobody reported: they stand in order
+_IDS: Final = 1_000  # names that are tried for one run; each deletion of it takes one
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A run of a source in the home: `new` is False when it was there already."""
+
+    run_id: str
+    new: bool
+    missing: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def write_run(home: Home, run: ForeignRun, file_name: str, otherwise_ns: int) -> Written:
+    """Put a run into the spool of a home. `file_name` says where it comes from; `otherwise_ns` is when it
+    began where its record does not say.
+
+    Raises RecordError when it cannot be written.
+    """
+    key = sha256_text(f"{run.format}\n{run.key}")
+    started = _time(run.top.start.value, otherwise_ns)
+    run_id, there = free_id(home, started, key)
+    missing, problems = tuple(run.missing), tuple(run.problems)
+    if there:
+        return Written(run_id, False, missing, problems)
+    header = _header(run, run_id, started, key, file_name)
+    records = _Records(run, run_id, started, key, price_table(home)).all(header)
+    write_spool(home, run_id, records, run.top.status if run.closed else None)
+    return Written(run_id, True, missing, problems)
+
+
+def free_id(home: Home, started_ns: int, key: str) -> tuple[str, bool]:
+    """The id for what `key` names, and whether it is in the home already. An id that was deleted, or that
+    something else has, is passed over.
+    """
+    moment = datetime.fromtimestamp(started_ns // 1_000_000_000, UTC)
+    deleted = deleted_runs(home)
+    for number in range(_IDS):
+        tail = sha256(f"{key}/{number}".encode()).hexdigest()[:8]
+        run_id = f"{moment:%Y%m%dT%H%M%S}-{tail}"
+        path = home.spool_file(run_id)
+        if run_id in deleted:
+            continue
+        if not path.exists():
+            return run_id, False
+        if key_of(path) == key:
+            return run_id, True
+    raise RecordError("This run was imported and deleted too often; no name is left for it.")
+
+
+def key_of(path: Path) -> object:
+    """What the spool of an imported run was read from (`sc.IMPORT_KEY`), None for other runs."""
+    first = read_record(path, 0, _first_line(path)) or {}
+    facts = first.get("facts")
+    return facts.get(sc.IMPORT_KEY) if isinstance(facts, dict) else None
+
+
+def _first_line(path: Path) -> int:
+    with path.open("rb") as file:
+        return len(file.readline(1 << 20))
+
+
+def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str | None) -> None:
+    """Write records as the spool of a run that is closed with `status`; None: it has no last record, and
+    counts as interrupted. The file appears when it is whole. Raises RecordError when it cannot be written.
+    """
+    home.create()
+    final, part = home.spool_file(run_id), home.spool / f"{run_id}.{os.getpid()}.part"
+    try:
+        writer, last_ns = SpoolWriter(part), 0
+        for record in records:
+            last_ns = max(last_ns, record.get("t", 0))
+            writer.write(record)
+        writer.finish(last_ns, status if status in (None, "ok", "cancelled") else "error")
+        if writer.problems:
+            raise RecordError(f"The run could not be written to {home.spool}: the disk may be full.")
+        _publish(part, final)
+    except OSError as error:
+        raise RecordError(f"The run could not be written to {home.spool}: {error.strerror}.") from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _publish(part: Path, final: Path) -> None:
+    """Give the file its name, unless somebody else has it."""
+    try:
+        os.link(part, final)
+    except FileExistsError:
+        raise RecordError(f"The run {final.stem} is being imported by another program.") from None
+    except OSError:  # a file system without links
+        if final.exists():
+            raise RecordError(f"The run {final.stem} is being imported by another program.") from None
+        part.rename(final)
+
+
+def _header(run: ForeignRun, run_id: str, started: int, key: str, file_name: str) -> Record:
+    facts: dict[str, Attribute | None] = {
+        sc.IMPORT_FORMAT: run.format,
+        sc.IMPORT_ENGINE: run.engine,
+        sc.IMPORT_FILE: file_name,
+        sc.IMPORT_KEY: key,
+        sc.IMPORT_MISSING: as_json(run.missing),
+        sc.IMPORT_PROBLEMS: as_json(run.problems),
+        sc.ROOT_MODEL: run.root_model,
+        sc.SUB_MODEL: run.sub_model,
+    }
+    return {
+        "format": FORMAT,
+        "v": sc.RECORD_VERSION,
+        "kind": "run",
+        "run_id": run_id,
+        "trace_id": key[:32],
+        "started_ns": started,
+        "pid": None,
+        "host": None,
+        "engine_version": run.engine,
+        "facts": {name: value for name, value in facts.items() if value is not None},
+    }
+
+
+@dataclass(slots=True)
+class _Open:
+    """A span whose inside is being written."""
+
+    span: ForeignSpan
+    span_id: str
+    start_ns: int
+    place: Place
+    left: Iterator[ForeignSpan]
+    last_ns: int  # the latest end inside it
+
+
+class _Records:
+    """The records of a run in order: payloads before the spans that cite them, ends after what is inside."""
+
+    def __init__(self, run: ForeignRun, run_id: str, started: int, key: str, prices: PriceTable) -> None:
+        self._run, self._run_id, self._key, self._prices = run, run_id, key, prices
+        self._now = started
+        self._ids: set[str] = set()
+        self._stored: set[str] = set()
+
+    def all(self, header: Record) -> Iterator[Record]:
+        """Everything but the last record."""
+        yield header
+        stack: list[_Open] = []
+        top = Place(RunPlace("0", 0))
+        yield from self._start(self._run.top, top, None, stack)
+        while stack:  # records may be deeper than recursion goes
+            outer = stack[-1]
+            child = next(outer.left, None)
+            if child is not None:
+                inside = outer.place
+                yield from self._start(child, inside.of(child), inside, stack)
+                continue
+            stack.pop()
+            end = self._end_of(outer)
+            if stack:
+                stack[-1].last_ns = max(stack[-1].last_ns, end)
+            if outer.span is not self._run.top or self._run.closed:
+                yield {"kind": "e", "span_id": outer.span_id, "t": end, "status": outer.span.status, "a": {}}
+
+    def _start(
+        self, span: ForeignSpan, place: Place, caller: Place | None, stack: list[_Open]
+    ) -> Iterator[Record]:
+        parent = stack[-1] if stack else None
+        floor = self._now if parent is None else max(parent.start_ns, parent.last_ns)
+        start = _time(span.start.value, floor if parent is None else floor + _STEP_NS)
+        facts = facts_of(span, place, caller) | numbers(span, self._prices, start) | previews(span.texts)
+        facts |= {sc.RUN_ID: self._run_id} if parent is None else {}
+        for prefix, text in span.texts.items():
+            digest = sha256_text(text)
+            facts |= {
+                f"{prefix}.sha256": digest,
+                f"{prefix}.chars": len(text),
+                f"{prefix}.preview": preview(text),
+            }
+            yield from self._payload(digest, text)
+        if span.messages is not None:
+            prior, added = _delta(place, tuple(span.messages))
+            facts |= {
+                sc.MESSAGES_PRIOR: prior,
+                sc.MESSAGES_ADDED: as_json([[r, sha256_text(t)] for r, t in added]),
+            }
+            for _, text in added:
+                yield from self._payload(sha256_text(text), text)
+        span_id = self._id(span)
+        said = {**{name: value for name, value in facts.items() if value is not None}, **span.attributes}
+        yield {
+            "kind": "s",
+            "span_id": span_id,
+            "parent_id": None if parent is None else parent.span_id,
+            "span_kind": span.kind,
+            "name": name_of(span),
+            "t": start,
+            "a": said,
+        }
+        stack.append(_Open(span, span_id, start, place.below(span), iter(span.children), start))
+
+    def _payload(self, digest: str, text: str) -> Iterator[Record]:
+        if digest not in self._stored:
+            self._stored.add(digest)
+            yield {"kind": "b", "sha256": digest, "text": text}
+
+    def _end_of(self, outer: _Open) -> int:
+        seconds = outer.span.seconds.value
+        if seconds is None or not 0 <= seconds < LARGEST / 1e9:
+            return outer.last_ns
+        return min(outer.start_ns + round(seconds * 1e9), LARGEST - 1)
+
+    def _id(self, span: ForeignSpan) -> str:
+        wanted, number = span.span_id, len(self._ids)
+        if wanted is None or wanted in self._ids:
+            wanted = sha256(f"{self._key}/{number}".encode()).hexdigest()[:16]
+        self._ids.add(wanted)
+        return wanted
+
+
+def _delta(place: Place, messages: tuple[tuple[str, str], ...]) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """How many messages stand from the last root call of this run, and the others."""
+    prior = 0
+    for old, new in zip(place.run.messages, messages, strict=False):
+        if old != new:
+            break
+        prior += 1
+    place.run.messages = messages
+    return prior, messages[prior:]
+
+
+def _time(value: Any, otherwise: int) -> int:
+    return value if type(value) is int and 0 <= value < LARGEST else min(otherwise, LARGEST - 1)
