@@ -23,9 +23,13 @@ class Redactor:
     def __init__(self) -> None:
         self.replaced = 0
         self._renamed: dict[str, tuple[str, str]] = {}  # old hash -> new hash, new text
+        self._previews: dict[str, str] = {}  # of those texts, old -> new: a key may be cut off in one
 
     def text(self, text: str) -> str:
         """A text without what looks like a key."""
+        if text in self._previews:
+            self.replaced += 1
+            return self._previews[text]
         clean, places = redacted(text)
         self.replaced += places
         return clean
@@ -36,6 +40,7 @@ class Redactor:
         if clean == text:
             return sha256, text
         self._renamed[sha256] = (sha256_text(clean), clean)
+        self._previews[preview(text)] = preview(clean)
         return self._renamed[sha256]
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:

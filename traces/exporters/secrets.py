@@ -23,7 +23,7 @@ _FORMS: Final = re.compile(
 )
 _NAMED: Final = re.compile(
     r"(?i)((?:api[_-]?key|secret|passw(?:or)?d|access[_-]?token|auth[_-]?token)[\w-]{0,60}"
-    r"[\"']?\s{0,20}[:=]\s{0,20}[\"']?|\bbearer\s{1,20})"
+    r"\\{0,3}[\"']?\s{0,20}[:=]\s{0,20}\\{0,3}[\"']?|\bbearer\s{1,20})"
     r"(?=[\w./+=~-]{0,200}\d)(?=[\w./+=~-]{0,200}[A-Za-z])([\w./+=~-]{16,})"
 )
 #: What a key of such a form holds; looking for these is a hundred times faster, and most texts hold none.

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from rlm_core.errors import InputError, RecordError
 from rlm_core.normalise import normalise
+from traces.each_run import in_groups
 from traces.exporters.sft_card import card
 from traces.exporters.sft_chat import Example
 from traces.exporters.sft_examples import RunExamples
@@ -28,7 +29,6 @@ from traces.reading import list_runs, load_runs
 from traces.view import RunView
 
 EXISTS: Final = "{} is there already; an export never overwrites anything. Name a new file."
-_SPANS_AT_ONCE: Final = 10_000  # of runs that are read with one look at the record
 Warn = Callable[[str], None]
 
 
@@ -167,27 +167,13 @@ def _fit_views(
             done.runs_left_out.append((run_id, reason))
         else:
             sizes[run_id] = 0 if run is None else run.spans
-    for group in _groups(sizes):
+    for group in in_groups(sizes):
         for view in load_runs(home, group, warn=warn):
             if (reason := left_out(view, said, choice, passed)) is None:
                 yield view
             else:
                 done.runs_left_out.append((view.run_id, reason))
     done.runs_left_out.sort()
-
-
-def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
-    """Runs that may be held in memory together, by how many spans they have."""
-    group: list[str] = []
-    held = 0
-    for run_id, size in sizes.items():
-        if group and held + size > _SPANS_AT_ONCE:
-            yield group
-            group, held = [], 0
-        group.append(run_id)
-        held += size
-    if group:
-        yield group
 
 
 def _examples(views: Iterable[RunView], said: Opinions, choice: Choice, done: Exported) -> Iterator[Example]:
