@@ -2,6 +2,7 @@
 
 The tracer provider is private and independent of `OTEL_*` variables and of the surrounding application. What
 was recorded survives the death of the process; a power cut may lose the last seconds unless `fsync` is on.
+A copy of the spans is sent where the standard variables name a place for it (`traces.sending`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.resources import Resource
@@ -26,8 +27,12 @@ from rlm_core.errors import RecordError
 from rlm_core.telemetry import Attribute, Recorder, Sink, monotonic_clock
 from traces.home import Home
 from traces.locks import FileLock
+from traces.sending import open_sender
 from traces.spool import FORMAT, SpoolWriter
 from traces.user_log import deleted_runs
+
+if TYPE_CHECKING:
+    from traces.sending_spans import SpanSender
 
 _UNLIMITED = SpanLimits.UNSET
 _LIMITS = SpanLimits(
@@ -100,8 +105,9 @@ class SpoolSpanProcessor(SpanProcessor):
 class _SpoolSink:
     """Payloads and events of `rlm_core.telemetry.Sink`."""
 
-    def __init__(self, writer: SpoolWriter) -> None:
+    def __init__(self, writer: SpoolWriter, sender: SpanSender | None) -> None:
         self._writer = writer
+        self._sender = sender
 
     def payload(self, sha256: str, text: str) -> None:
         self._writer.write({"kind": "b", "sha256": sha256, "text": text})
@@ -110,6 +116,8 @@ class _SpoolSink:
         self._writer.write(
             {"kind": "ev", "span_id": span_id, "name": name, "t": time_ns, "a": dict(attributes)}
         )
+        if self._sender is not None:
+            self._sender.event(span_id, name, time_ns, attributes)
 
 
 class _OneTrace(IdGenerator):
@@ -131,7 +139,8 @@ class Recording:
     status that the run ended with.
 
     `recorder` is what the engine writes to; `problems` counts records that could not be written so far.
-    `unwritable` is one sentence about why there is no record at all, None where there is one.
+    `unwritable` is one sentence about why there is no record at all, None where there is one. `unsent` is one
+    about spans that could not be sent to another program; the record is whole without that.
     """
 
     def __init__(
@@ -143,9 +152,13 @@ class Recording:
         alive: FileLock,
         spans: SpoolSpanProcessor,
         unwritable: str | None = None,
+        sender: SpanSender | None = None,
+        unsent: str | None = None,
     ) -> None:
         self.run_id = run_id
         self.unwritable = unwritable
+        self.unsent = unsent
+        self._sender = sender
         self.recorder = recorder
         self.spool_path = home.spool_file(run_id)
         self._lock_path = home.liveness_lock(run_id)
@@ -168,9 +181,15 @@ class Recording:
         return f"trace incomplete: {records} could not be written{why}"
 
     def close(self, status: str) -> None:
-        """Write the final record (ok, error or cancelled) and give up the liveness lock. Idempotent."""
-        if not self._alive.held:  # closed before, or there is no file
-            return
+        """Write the final record (ok, error or cancelled) and give up the liveness lock. Then wait, a few
+        seconds at most, for spans that are sent elsewhere. Idempotent.
+        """
+        if self._alive.held:  # else it was closed before, or there is no file
+            self._end(status)
+        if self._sender is not None:
+            self.unsent = self._sender.close(hurried=status == "cancelled")
+
+    def _end(self, status: str) -> None:
         self._writer.finish(self.recorder.clock(), status)
         self._alive.release()
         # the file has done its duty; where it cannot be removed, its free lock says the same
@@ -229,9 +248,12 @@ def open_recording(
     provider._disabled = False
     spans = SpoolSpanProcessor(writer)
     provider.add_span_processor(spans)
+    sender, unsent = open_sender(os.environ, home.spool_file(run_id))
+    if sender is not None:  # after the record, which never waits for it
+        provider.add_span_processor(sender)
     tracer = provider.get_tracer("rlmscope", rlm_core.__version__)
-    recorder = make_recorder(tracer, _SpoolSink(writer), now)
-    return Recording(home, run_id, recorder, writer, alive, spans, unwritable)
+    recorder = make_recorder(tracer, _SpoolSink(writer, sender), now)
+    return Recording(home, run_id, recorder, writer, alive, spans, unwritable, sender, unsent)
 
 
 def _header(run_id: str, trace_id: int, now: int, facts: Mapping[str, Attribute]) -> dict[str, Any]:
