@@ -159,7 +159,7 @@ def _outcome(order: Order, models: Models, rlm: RLM, home: Home, ground: _Ground
     """What came of an order, and whether somebody wished to stop meanwhile."""
     recording, answer, cancelled = _recorded(order, rlm, home, ground.corpus, models)
     said = list(answer.notices)
-    said.extend(filter(None, (recording.unwritable, recording.loss)))
+    said.extend(filter(None, (recording.unwritable, recording.loss, recording.unsent)))
     if not cancelled:  # a wish to stop must not wait for a lock; the next reading command ingests
         try:
             said.extend(_ingested(home))
@@ -343,7 +343,7 @@ def _so_far(home: Home, recording: Recording, error: str) -> Answer:
         cost_usd=run.cost_usd,
         cost_status=run.cost_status,
         sandbox=run.sandbox or "unknown",
-        seconds=run.seconds,
+        seconds=run.seconds or 0,
         error=error,
     )
 
