@@ -1,0 +1,200 @@
+"""The part of a run page that needs no script: question, answer, totals, a table of the iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any, Final
+
+from rlm_core import __version__
+from rlm_core import semconv as sc
+from traces.detail import decoded
+from traces.exporters.html_details import tokens_below
+from traces.exporters.html_rows import Rows, tokens_words
+from traces.exporters.html_words import UNKNOWN, counted, duration, money, short
+from traces.exporters.redaction import Redactor
+from traces.report_parts import WHOLE_CHARS, left_out, middle_out
+from traces.tree import Node, walk
+from traces.view import RunView
+from traces.visible import block, line
+
+_BEGIN_CHARS: Final = 900  # of question and answer, before they are unfolded
+_BEGIN_LINES: Final = 8
+_TURNS: Final = 500
+_SENTENCES: Final = 30
+_TONES: Final = {"ok": "ok", "running": "live", "cancelled": "warn"}
+_STOPPED: Final = {
+    "final": "the root's answer",
+    "max_iterations": "the limit of iterations",
+    "budget": "a limit of calls, tokens or cost",
+    "timeout": "the time limit",
+    "cancelled": "a person",
+    "error": "an error",
+}
+
+
+def summary(view: RunView, rows: Rows, redactor: Redactor) -> Iterator[str]:
+    """The head of the page, as HTML in which every text is escaped."""
+    run = view.summary
+    top = next((node for node in rows.tops if node.span.kind == "run"), None)
+    attributes: dict[str, Any] = {} if top is None else redactor.attributes(top.span.attributes)
+
+    def clean(text: str) -> str:
+        return redactor.text(text)
+
+    yield "<header>"
+    yield f'<p class="badges">{"".join(_badges(view))}<code>{escape(line(run.run_id))}</code></p>'
+    question = clean(run.question) if run.question is not None else "(the question is not recorded)"
+    more = len(question) > _BEGIN_CHARS
+    yield f"<h1 dir=auto>{escape(line(question[:_BEGIN_CHARS]))}{'…' if more else ''}</h1>"
+    if more:
+        yield _folded(f"The whole question ({len(question):,} characters)", question)
+    yield from _answer(clean(run.answer) if run.answer is not None else None, attributes)
+    yield '<dl class="facts">' + "".join(_totals(view, top, rows, clean)) + "</dl>"
+    yield from _remarks(view, attributes)
+    yield "</header>"
+    yield from _turns(rows, top, clean)
+
+
+def closing(view: RunView, redactor: Redactor, texts_cut: int, texts_dropped: int) -> str:
+    """The last words of the page: what made it, and what is not in it."""
+    said = [f"Run {line(view.run_id)}, written by rlmscope {__version__}.", *notes(texts_cut, texts_dropped)]
+    if redactor.replaced:
+        said.append(f"What looks like a key was taken out in {counted(redactor.replaced, 'place')}.")
+    return f"<footer><p>{escape(' '.join(said))}</p></footer>"
+
+
+def notes(texts_cut: int, texts_dropped: int) -> list[str]:
+    """What of the record is not in the page, in sentences."""
+    found = []
+    if texts_cut:
+        many = counted(texts_cut, "text")
+        found.append(f"{many} of more than {WHOLE_CHARS:,} characters: the middle is left out of the page.")
+    if texts_dropped:
+        found.append(f"{counted(texts_dropped, 'text')} left out: the page would be too large for a browser.")
+    return found
+
+
+def _badges(view: RunView) -> Iterator[str]:
+    run = view.summary
+    words = [(run.status, _TONES.get(run.status, "bad"))]
+    words += [("forced answer", "warn")] if run.forced else []
+    words += [("demo model", "")] if run.demo else []
+    words += [("replay", "live")] if run.replay_of is not None else []
+    words += [("resumed", "live")] if run.resumed_from is not None else []
+    words += [(f"imported: {run.imported_from}", "live")] if run.imported_from is not None else []
+    for word, tone in words:
+        yield f'<span class="badge {tone}">{escape(line(word))}</span>'
+
+
+def _answer(answer: str | None, attributes: dict[str, Any]) -> Iterator[str]:
+    partial = attributes.get(f"{sc.BEST_PARTIAL}.preview")
+    if answer is None and not isinstance(partial, str):
+        yield '<p class="soft">There is no answer.</p>'
+        return
+    title = "Answer" if answer is not None else "There is no answer; the best partial one begins"
+    text = answer if answer is not None else str(partial)
+    lines = text.split("\n")
+    begin = "\n".join(lines[:_BEGIN_LINES])[:_BEGIN_CHARS]
+    whole = begin == text
+    yield f'<section class="answer" aria-label="Answer"><p class="label">{title}</p>'
+    yield f"{_pre(begin + ('' if whole else ' …') if text else '(empty)')}"
+    if not whole:
+        yield _folded(f"The whole answer ({len(text):,} characters)", text)
+    yield "</section>"
+
+
+def _folded(title: str, text: str) -> str:
+    begin, end, cut = middle_out(text, WHOLE_CHARS)
+    shown = f"{begin}\n{left_out(cut)}\n{end}" if cut else begin
+    return f"<details><summary>{escape(title)}</summary>{_pre(shown)}</details>"
+
+
+def _pre(text: str) -> str:
+    return f"<pre dir=auto>\n{escape(block(text))}</pre>"  # a parser drops the first line feed
+
+
+def _totals(view: RunView, top: Node | None, rows: Rows, clean: Any) -> Iterator[str]:
+    run = view.summary
+    failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
+    known = run.cost_usd is None and run.known_usd
+    cost = f"at least {money(run.known_usd)}" if known else money(run.cost_usd, run.cost_status)
+    tokens = f"{run.tokens['input']:,} in, {run.tokens['output']:,} out"
+    if top is not None and top.totals.spend.calls:
+        tokens = tokens_below(top, rows.below[top.span.span_id].untold)
+    seconds = run.seconds if top is None or not top.span.trusted else top.span.seconds
+    began = run.started[:19].replace("T", " ") + " UTC" if run.started else UNKNOWN
+    for name, value in (
+        ("Root model", clean(run.root_model or UNKNOWN)),
+        ("Sub-model", clean(run.sub_model or UNKNOWN)),
+        ("Iterations", f"{run.iterations:,}"),
+        ("Sub-calls", f"{run.sub_calls:,}{failed}"),
+        ("Tokens", tokens),
+        ("Cost", cost),
+        ("Time", duration(seconds)),
+        ("Started", began),
+        ("Ended by", _STOPPED.get(run.stop_reason or "", "") or short(run.stop_reason or UNKNOWN)),
+    ):
+        yield f"<div><dt>{name}</dt><dd>{escape(short(value))}</dd></div>"
+
+
+def _remarks(view: RunView, attributes: dict[str, Any]) -> Iterator[str]:
+    """What must be said of the run and of its record."""
+    run = view.summary
+    said = [str(attributes[sc.ANSWER_NOTE])] if attributes.get(sc.ANSWER_NOTE) else []
+    if attributes.get(sc.ERROR_MESSAGE):
+        said.append(str(attributes[sc.ERROR_MESSAGE]))
+    if run.demo:
+        said.append("No language model was involved: the demo model answers by fixed rules.")
+    if view.live:
+        said.append("The run went on when this page was written.")
+    elif run.problems:
+        said.append(f"The record is incomplete: {counted(run.problems, 'record')} missing or unreadable.")
+    for sentence in said:
+        yield f'<p class="remark" dir=auto>{escape(short(sentence))}</p>'
+    lacks = [*_sentences(attributes, sc.IMPORT_MISSING), *_sentences(attributes, sc.IMPORT_PROBLEMS)]
+    if lacks:
+        items = "".join(f"<li>{escape(short(sentence))}</li>" for sentence in lacks[:_SENTENCES])
+        yield f"<details open><summary>What this record does not say</summary><ul>{items}</ul></details>"
+
+
+def _sentences(attributes: dict[str, Any], key: str) -> list[str]:
+    found = decoded(attributes.get(key))
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def _turns(rows: Rows, top: Node | None, clean: Any) -> Iterator[str]:
+    """A table of the run's own iterations."""
+    below = top.below if top is not None else []
+    turns = [item for item in below if isinstance(item, Node) and item.span.kind == "iteration"]
+    if not turns:
+        return
+    yield '<section id="turns" aria-label="Iterations"><h2>Iterations</h2>'
+    yield '<div class="scroll"><table><thead><tr>'
+    for name in ("", "Phases", "Cells", "Sub-calls", "Failed", "Tokens", "Cost", "Time"):
+        yield f"<th{' class=number' if name not in ('', 'Phases') else ''}>{name}</th>"
+    yield "</tr></thead><tbody>"
+    for turn in turns[:_TURNS]:
+        yield "<tr>" + "".join(_turn(turn, rows, clean)) + "</tr>"
+    yield "</tbody></table></div>"
+    if len(turns) > _TURNS:
+        yield f"<p>and {len(turns) - _TURNS:,} more iterations</p>"
+    yield "</section>"
+
+
+def _turn(turn: Node, rows: Rows, clean: Any) -> Iterator[str]:
+    span = turn.span
+    kinds = [item.span.kind for _, item in walk(turn.below) if isinstance(item, Node)]
+    spend = turn.totals.spend
+    cost = f"≥ {money(spend.known_usd)}" if spend.usd is None and spend.known_usd else money(spend.usd)
+    yield f"<td>{'' if span.iteration is None else span.iteration}</td>"
+    yield f"<td>{escape(short(clean(', '.join(span.phases) or span.preview or '')))}</td>"
+    for value in (
+        f"{kinds.count('cell'):,}",
+        f"{kinds.count('sub_call'):,}",
+        f"{turn.totals.failures:,}",
+        tokens_words(turn.totals, rows.below[span.span_id].untold),
+        cost if spend.calls else "",
+        duration(span.seconds),
+    ):
+        yield f"<td class=number>{escape(value)}</td>"
