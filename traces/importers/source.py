@@ -35,13 +35,15 @@ class Source:
         """Whether it is a folder."""
         return self.path.is_dir()
 
-    def head(self) -> bytes:
-        """The beginning of the file: at most 1 MB, empty for a folder. Raises InputError when unreadable."""
+    def head(self, most: int = _HEAD_BYTES) -> bytes:
+        """The beginning of the file: at most `most` bytes (1 MB), empty for a folder. Raises InputError when
+        it is unreadable.
+        """
         if self.is_folder:
             return b""
         try:
             with self.path.open("rb") as file:
-                return file.read(_HEAD_BYTES)
+                return file.read(most)
         except OSError as error:
             raise self._unreadable(error) from error
 
@@ -93,4 +95,7 @@ def _decoded(data: bytes) -> Any:
 
 def as_text(value: Any) -> str:
     """A value of a record as text: strings as they are, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:  # what could just be read may be too deep a few calls further down
+        return "(nested too deeply)"
