@@ -144,7 +144,7 @@ class CellRuns:
                 sc.OI_INPUT: preview(cell.code),
                 sc.CODE_HOW: cell.how,
                 sc.PHASE: phase,
-                sc.PREVIEW: preview(_telling_line(cell.code)),
+                sc.PREVIEW: preview(telling_line(cell.code)),
                 sc.NAMES_READ: as_json(code.reads),
                 sc.VALUES_READ: as_json({n: self._values[n] for n in code.reads if n in self._values}),
                 sc.FINDINGS: as_json([finding.as_dict() for finding in code.findings]),
@@ -360,7 +360,7 @@ def _hashes(report: CellReport) -> dict[str, Any]:
     return {row["name"]: row.get("hash") for row in report.variables if row.get("change") != "deleted"}
 
 
-def _telling_line(code: str) -> str:
+def telling_line(code: str) -> str:
     """The line that says most about a cell: one that makes sub-calls, else the first that does something."""
     lines = [line.strip() for line in code.splitlines()]
     calling = (line for line in lines if any(name + "(" in line for name in SUB_CALLS))

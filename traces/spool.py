@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from rlm_core.errors import RecordError
 from rlm_core.semconv import RECORD_VERSION
@@ -260,10 +260,15 @@ def decode(line: bytes) -> Record | None:
         record = DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
-        return None
-    seq = record.get("seq")
-    return record if type(seq) is int and 0 <= seq < _LARGEST_SEQ else None
+    return record if is_record(record) else None
+
+
+def is_record(value: object) -> TypeGuard[Record]:
+    """Whether a JSON value is a record: an object with a `seq` and a `kind`."""
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        return False
+    seq = value.get("seq")
+    return type(seq) is int and 0 <= seq < _LARGEST_SEQ
 
 
 def _number(text: str) -> float | str:

@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, Final, cast
 
 import click
@@ -14,7 +15,8 @@ from ui.common import State
 from ui.failure import exit_code
 from ui.startup import check_identity
 
-# command -> (module, one line of help); the module defines a click command of the same name
+# command -> (module, one line of help); the module defines a click command of the same name (`import_`, where
+# that is a word of Python's)
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "app": ("ui.app_command", "Start the app in the browser."),
     "ask": ("ui.ask", "Ask a question over files, folders or a corpus."),
@@ -36,6 +38,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "cost": ("ui.cost_command", "Say what runs cost, and on what."),
     "prices": ("ui.prices_command", "List what models cost, and set prices of your own."),
     "export": ("ui.export_command", "Write right runs as training data."),
+    "import": ("ui.import_command", "Take in runs of other engines, and of other homes."),
     "ingest": ("ui.read_commands", "Take closed runs into the store."),
     "delete": ("ui.upkeep_commands", "Delete runs for good."),
     "prune": ("ui.upkeep_commands", "Remove old runs and what nothing needs any more."),
@@ -55,7 +58,8 @@ class Cli(click.Group):
         """Import the module of one command."""
         if cmd_name not in COMMANDS:
             return None
-        return cast(click.Command, getattr(import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_")))
+        name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
+        return cast(click.Command, getattr(import_module(COMMANDS[cmd_name][0]), name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

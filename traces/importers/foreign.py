@@ -103,7 +103,8 @@ class ForeignRun:
     """One run of a source. `top` is its span of kind run, with question and answer among its texts.
 
     `format` is a key of `IMPORTERS`, `engine` the program that made it, with a version where the record says
-    so ("rlms 0.1.3"). `key` tells the runs of one source apart and does not change when it is read again.
+    so ("rlms 0.1.3"). `key` tells runs of one source apart that are equal in everything (their number in it
+    will do), and does not change when it is read again; runs that differ are told apart by what they hold.
     `missing` are sentences on what this record does not say, `problems` on what of it is unreadable.
     `closed` is False for a record that ends in the middle of the run.
     """

@@ -7,7 +7,7 @@ is worked out from the order of the spans, so that imported runs align with ours
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.call_identity import hash_of_request, template
+from rlm_core.cell_runs import telling_line
 from rlm_core.checks import check
 from rlm_core.lm_handler import Usage
 from rlm_core.model_calls import usage_attributes
@@ -22,7 +23,8 @@ from rlm_core.normalise import normalise
 from rlm_core.pricing import PriceTable, decimal_text
 from rlm_core.telemetry import Attribute, as_json, preview, sha256_text
 from rlm_core.wire import Slot
-from traces.importers.foreign import ForeignSpan, TokenUse, Told, derived
+from traces.facts import LARGEST, usd_amount
+from traces.importers.foreign import ForeignSpan, T, TokenUse, Told, derived, known_wrong
 
 Facts = dict[str, Attribute | None]
 CALLS: Final = ("root_call", "sub_call")
@@ -129,6 +131,7 @@ def _cell_facts(span: ForeignSpan, run: RunPlace) -> Facts:
     if calls:
         run.from_calls.update(code.writes)
     return {
+        sc.PREVIEW: preview(telling_line(span.texts.get(sc.CODE, ""))) or None,
         sc.PHASE: phase,
         sc.NAMES_READ: as_json(code.reads),
         sc.NAMES_WRITTEN: as_json(code.writes),
@@ -159,6 +162,40 @@ def _call_facts(span: ForeignSpan, caller: Place) -> Facts:
         sc.REQUEST_HASH: request,
         sc.CALL_OCCURRENCE: run.occurrences[request] - 1,
     }
+
+
+def phases(of_cells: Sequence[str]) -> dict[str, str]:
+    """What an iteration says of the phases of its cells, known at its end."""
+    if not of_cells:
+        return {}
+    listed = ", ".join(dict.fromkeys(of_cells))
+    return {sc.PHASE: as_json(sorted(set(of_cells))), sc.PREVIEW: listed}
+
+
+def tidy(span: ForeignSpan) -> None:
+    """Give numbers that no record of ours can hold (times before 1970 or after 2116, fractions of tokens,
+    infinite costs) the mark of those that are known to be wrong, and facts the form of attributes.
+    """
+    span.start = _sound(span.start, lambda ns: type(ns) is int and 0 <= ns < LARGEST)
+    span.seconds = _sound(span.seconds, lambda seconds: 0 <= seconds < LARGEST / 1e9)
+    span.tokens = _sound(span.tokens, _is_use)
+    span.cost = _sound(span.cost, lambda usd: usd.is_finite() and usd_amount(format(usd, "f")) is not None)
+    span.attributes = {
+        key: value if isinstance(value, str | int | float) else as_json(value)
+        for key, value in span.attributes.items()
+        if value is not None
+    }
+
+
+def _sound(told: Told[T], fits: Callable[[T], bool]) -> Told[T]:
+    if told.value is None or told.mark == "known_wrong" or fits(told.value):
+        return told
+    return known_wrong(told.value, f"the record says {str(told.value)[:60]}, which cannot be")
+
+
+def _is_use(use: TokenUse) -> bool:
+    counts = (use.input, use.output, use.cache_read, use.cache_write, use.reasoning)
+    return all(count is None or (type(count) is int and 0 <= count < LARGEST) for count in counts)
 
 
 def previews(texts: Mapping[str, str]) -> Facts:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -18,23 +20,29 @@ from rlm_core.telemetry import Attribute, as_json, preview, sha256_text
 from traces.facts import LARGEST
 from traces.home import Home
 from traces.importers.foreign import ForeignRun, ForeignSpan
-from traces.importers.placing import Place, RunPlace, facts_of, name_of, numbers, previews
+from traces.importers.placing import Place, RunPlace, facts_of, name_of, numbers, phases, previews, tidy
 from traces.prices import price_table
-from traces.spool import FORMAT, Record, SpoolWriter, read_record
+from traces.spool import FORMAT, Record, SpoolWriter, decode
 from traces.user_log import deleted_runs
 
 _STEP_NS: Final = 1_000  # between spans whose times nobody reported: they stand in order
 _IDS: Final = 1_000  # names that are tried for one run; each deletion of it takes one
+_LONGEST_HEADER: Final = 16 << 20  # bytes
+_STALE_SECONDS: Final = 3600  # after which nobody writes to a half-written file any more
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A run of a source in the home: `new` is False when it was there already."""
+    """A run of a source in the home: `new` is False when it was there already. `missing` and `problems` are
+    what its record does not say, and what of it is unreadable, in sentences.
+    """
 
     run_id: str
     new: bool
     missing: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    engine: str = "unknown"
+    question: str | None = None
 
 
 def write_run(home: Home, run: ForeignRun, file_name: str, otherwise_ns: int) -> Written:
@@ -43,64 +51,87 @@ def write_run(home: Home, run: ForeignRun, file_name: str, otherwise_ns: int) ->
 
     Raises RecordError when it cannot be written.
     """
-    key = sha256_text(f"{run.format}\n{run.key}")
+    for span in run.top.walk():
+        tidy(span)
+    key, prices = _key_of(run), price_table(home)
     started = _time(run.top.start.value, otherwise_ns)
-    run_id, there = free_id(home, started, key)
-    missing, problems = tuple(run.missing), tuple(run.problems)
-    if there:
-        return Written(run_id, False, missing, problems)
-    header = _header(run, run_id, started, key, file_name)
-    records = _Records(run, run_id, started, key, price_table(home)).all(header)
-    write_spool(home, run_id, records, run.top.status if run.closed else None)
-    return Written(run_id, True, missing, problems)
+
+    def records(run_id: str) -> Iterator[Record]:
+        header = _header(run, run_id, started, key, file_name)
+        return _Records(run, run_id, started, key, prices).all(header)
+
+    status = run.top.status if run.closed else None
+    run_id, new = put(home, lambda: free_id(home, started, key), records, status)
+    question = run.top.texts.get(sc.QUESTION)
+    return Written(run_id, new, tuple(run.missing), tuple(run.problems), run.engine, question)
+
+
+def put(
+    home: Home, claim: Callable[[], tuple[str, bool]], records: Callable[[str], Iterator[Record]],
+    status: str | None,
+) -> tuple[str, bool]:  # fmt: skip
+    """Write the records of a run under an id that `claim` finds, until nobody else has taken it meanwhile.
+
+    `claim` says the id and whether the run is there already. Returns the id, and whether the run is new.
+    """
+    while True:
+        run_id, there = claim()
+        if there or write_spool(home, run_id, records(run_id), status):
+            return run_id, not there
 
 
 def free_id(home: Home, started_ns: int, key: str) -> tuple[str, bool]:
     """The id for what `key` names, and whether it is in the home already. An id that was deleted, or that
     something else has, is passed over.
+
+    Its second half is made of the key alone: the same thing is found again whatever time stands before it.
     """
     moment = datetime.fromtimestamp(started_ns // 1_000_000_000, UTC)
-    deleted = deleted_runs(home)
+    deleted = {run_id.rpartition("-")[2] for run_id in deleted_runs(home)}
     for number in range(_IDS):
         tail = sha256(f"{key}/{number}".encode()).hexdigest()[:8]
-        run_id = f"{moment:%Y%m%dT%H%M%S}-{tail}"
-        path = home.spool_file(run_id)
-        if run_id in deleted:
+        if tail in deleted:
             continue
-        if not path.exists():
+        for path in home.spool.glob(f"*-{tail}.jsonl"):
+            if key_of(path) == key:
+                return path.stem, True
+        run_id = f"{moment:%Y%m%dT%H%M%S}-{tail}"
+        if not home.spool_file(run_id).exists():
             return run_id, False
-        if key_of(path) == key:
-            return run_id, True
     raise RecordError("This run was imported and deleted too often; no name is left for it.")
 
 
 def key_of(path: Path) -> object:
     """What the spool of an imported run was read from (`sc.IMPORT_KEY`), None for other runs."""
-    first = read_record(path, 0, _first_line(path)) or {}
+    try:
+        with path.open("rb") as file:
+            first = decode(file.readline(_LONGEST_HEADER)) or {}
+    except OSError:
+        return None
     facts = first.get("facts")
     return facts.get(sc.IMPORT_KEY) if isinstance(facts, dict) else None
 
 
-def _first_line(path: Path) -> int:
-    with path.open("rb") as file:
-        return len(file.readline(1 << 20))
-
-
-def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str | None) -> None:
+def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str | None) -> bool:
     """Write records as the spool of a run that is closed with `status`; None: it has no last record, and
-    counts as interrupted. The file appears when it is whole. Raises RecordError when it cannot be written.
+    counts as interrupted. The file appears when it is whole; False: somebody else has its name meanwhile.
+
+    Raises RecordError when it cannot be written.
     """
     home.create()
-    final, part = home.spool_file(run_id), home.spool / f"{run_id}.{os.getpid()}.part"
+    _sweep(home)
+    final, part = home.spool_file(run_id), home.spool / f"{run_id}.{os.getpid()}-{token_hex(4)}.part"
     try:
         writer, last_ns = SpoolWriter(part), 0
-        for record in records:
-            last_ns = max(last_ns, record.get("t", 0))
-            writer.write(record)
-        writer.finish(last_ns, status if status in (None, "ok", "cancelled") else "error")
+        try:
+            for record in records:
+                last_ns = max(last_ns, record.get("t", 0))
+                writer.write(record)
+        finally:
+            writer.finish(last_ns, status if status in (None, "ok", "cancelled") else "error")
         if writer.problems:
             raise RecordError(f"The run could not be written to {home.spool}: the disk may be full.")
-        _publish(part, final)
+        return _publish(part, final)
     except OSError as error:
         raise RecordError(f"The run could not be written to {home.spool}: {error.strerror}.") from error
     finally:
@@ -108,16 +139,38 @@ def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str 
             part.unlink(missing_ok=True)
 
 
-def _publish(part: Path, final: Path) -> None:
+def _sweep(home: Home) -> None:
+    """Remove what imports that were killed have left."""
+    for part in home.spool.glob("*.part"):
+        with suppress(OSError):
+            if part.stat().st_mtime < time.time() - _STALE_SECONDS:
+                part.unlink()
+
+
+def _publish(part: Path, final: Path) -> bool:
     """Give the file its name, unless somebody else has it."""
     try:
         os.link(part, final)
     except FileExistsError:
-        raise RecordError(f"The run {final.stem} is being imported by another program.") from None
+        return False
     except OSError:  # a file system without links
         if final.exists():
-            raise RecordError(f"The run {final.stem} is being imported by another program.") from None
+            return False
         part.rename(final)
+    return True
+
+
+def _key_of(run: ForeignRun) -> str:
+    """What tells a run from every other one: its format, its key and all that its record says."""
+    said = sha256(f"{run.format}\n{run.key}\n".encode("utf-8", "surrogatepass"))
+    for span in run.top.walk():
+        facts = (
+            span.kind, span.name, span.status, span.start, span.seconds, span.model, span.tokens, span.cost,
+            span.error, span.messages, sorted(span.texts.items()), sorted(span.attributes.items()),
+            len(span.children),
+        )  # fmt: skip
+        said.update(repr(facts).encode("utf-8", "surrogatepass"))
+    return said.hexdigest()
 
 
 def _header(run: ForeignRun, run_id: str, started: int, key: str, file_name: str) -> Record:
@@ -155,6 +208,7 @@ class _Open:
     place: Place
     left: Iterator[ForeignSpan]
     last_ns: int  # the latest end inside it
+    phases: list[str] = field(default_factory=list)  # of its cells
 
 
 class _Records:
@@ -184,7 +238,8 @@ class _Records:
             if stack:
                 stack[-1].last_ns = max(stack[-1].last_ns, end)
             if outer.span is not self._run.top or self._run.closed:
-                yield {"kind": "e", "span_id": outer.span_id, "t": end, "status": outer.span.status, "a": {}}
+                yield {"kind": "e", "span_id": outer.span_id, "t": end, "status": outer.span.status,
+                       "a": phases(outer.phases) if outer.span.kind == "iteration" else {}}  # fmt: skip
 
     def _start(
         self, span: ForeignSpan, place: Place, caller: Place | None, stack: list[_Open]
@@ -210,6 +265,8 @@ class _Records:
             }
             for _, text in added:
                 yield from self._payload(sha256_text(text), text)
+        if parent is not None and span.kind == "cell":
+            parent.phases.append(str(facts[sc.PHASE]))
         span_id = self._id(span)
         said = {**{name: value for name, value in facts.items() if value is not None}, **span.attributes}
         yield {

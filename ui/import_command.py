@@ -1,0 +1,58 @@
+"""`rlmscope import`: runs out of the records of other engines, and out of other homes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traces.importers import IMPORTERS
+from ui.common import State, print_json, say, shared_options
+from ui.visible import line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traces.importers.importing import Imported
+
+
+@click.command()
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE_OR_FOLDER..."
+)
+@click.option(
+    "--format", "form", type=click.Choice(tuple(IMPORTERS)),
+    help="What every file is read as [default: found by its content].",
+)  # fmt: skip
+@shared_options
+@click.pass_obj
+def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
+    """Take in runs that other engines recorded, or that come from another home.
+
+    Files, folders, and zip or gz files of them. The same run is not taken in twice. What a record does not
+    say, and what of it is unreadable, is said beside the run.
+    """
+    from traces.importers.importing import Imported, Refused, import_paths
+
+    done = import_paths(state.home, paths, form)
+    runs = [one for one in done if isinstance(one, Imported)]
+    refused = [one for one in done if isinstance(one, Refused)]
+    if state.as_json:
+        print_json([one.to_json() for one in runs])
+    else:
+        for one in runs:
+            click.echo("\n".join(_lines(one)))
+    for each in refused:
+        say(f"{'' if each.harmless else 'rlmscope: '}{each.file}: {each.why}")
+    failed = any(not each.harmless for each in refused)
+    return 0 if not failed else 1 if runs else 2
+
+
+def _lines(one: Imported) -> Iterator[str]:
+    """For people."""
+    there = "" if one.new else " (it was here already)"
+    question = one.question or "no question on record"
+    yield f"{one.run_id}  {line(one.engine)}: {line(question)}{there}"
+    yield from (f"  not in the record: {line(words)}" for words in one.missing)
+    yield from (f"  problem: {line(words)}" for words in one.problems)
