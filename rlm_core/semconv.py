@@ -143,6 +143,7 @@ REPLAY_ASSUMED: Final = "rlm.replay.assumed"  # JSON list of sentences: what its
 # -- run that was read from the log of another engine, or brought along from another home (run span or header)
 IMPORT_FORMAT: Final = "rlm.import.format"  # what it was read from: rlms, recursive-flow, dspy, otlp, ...
 IMPORT_OWN: Final = "rlmscope"  # of `IMPORT_FORMAT`: a run of this engine, with all of its record
+IMPORT_INSTRUMENT: Final = "instrument"  # of `IMPORT_FORMAT`: its program told its steps (traces.instrument)
 IMPORT_ENGINE: Final = "rlm.import.engine"  # the program that made it, with its version where it says so
 IMPORT_FILE: Final = "rlm.import.file"  # name of the file or folder, without its place
 IMPORT_KEY: Final = "rlm.import.key"  # sha256 of what was read: the same thing is not taken in twice

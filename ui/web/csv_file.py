@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import streamlit as st
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of a formula
-_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+from traces.exporters.spreadsheet import cell
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
@@ -20,13 +17,8 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
-    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    writer.writerows([cell(row.get(name)) for name in columns] for row in rows)
     return out.getvalue()
-
-
-def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def csv_button(columns: Sequence[str], rows: Sequence[Mapping[str, object]], *, key: str, name: str) -> None:
