@@ -23,7 +23,9 @@ from traces.summing import CALL_KINDS, Spend
 KEYS: Final = ("role", "model", "depth", "iteration", "cell", "class", "corpus", "day")
 CLASS: Final = "class"
 CORPUS: Final = "corpus"
-_DAY: Final = "CASE WHEN start_ns > 0 THEN strftime(make_timestamp(start_ns // 1000), '%Y-%m-%d') END"
+_UNDATED: Final = "run_id IN (SELECT run_id FROM run WHERE started = '')"  # a record of no times
+_DAY: Final = f"""CASE WHEN start_ns > 0 AND NOT {_UNDATED}
+    THEN strftime(make_timestamp(start_ns // 1000), '%Y-%m-%d') END"""
 _COLUMNS: Final = {CORPUS: "corpus_id", "day": _DAY}  # keys that are no columns of the span table
 CALLS: Final = f"kind IN {CALL_KINDS!r}"
 
@@ -56,6 +58,8 @@ def figures(spend: Spend) -> dict[str, Any]:
         "cost_status": spend.status,
         "tokens": spend.tokens,
         "calls": spend.calls,
+        "untold_calls": spend.untold,
+        "derived_calls": spend.derived,
     }
 
 
@@ -159,17 +163,22 @@ def _class_sums(name: str) -> str:
     return _sums_of(f"{tokens} > 0", given, made, usd, unknown)
 
 
+_UNTOLD: Final = "trust IS NOT NULL AND tok_input IS NULL"
+_DERIVED: Final = 'regexp_matches(trust, \'"(tokens|cost)": ?"derived"\')'
+
+
 def _sums_of(counted: str, given: str, made: str, usd: str, unknown: str) -> str:
     """SQL for the fields of `Spend`, in their order, and the spread, over the calls that `counted` picks."""
     statuses = [
         f"count(*) FILTER (WHERE {counted} AND cost_status = '{status}')" for status in ("priced", "demo")
     ]
+    marks = [f"count(*) FILTER (WHERE {counted} AND {mark})" for mark in (_UNTOLD, _DERIVED)]
     sums = [f"coalesce(sum({part}), 0)" for part in (given, made, usd)]
     picked = "" if counted == "TRUE" else f"FILTER (WHERE {counted})"
     # nearest rank; p50, p95 and the most are asked for at once and unfiltered where that is the same: each
     # asking orders a million amounts anew
     spread = f"quantile_disc({usd}, [0.5, 0.95, 1]) {picked}"
-    return ", ".join([f"count(*) {picked}", *sums, unknown, *statuses, spread])
+    return ", ".join([f"count(*) {picked}", *sums, unknown, *statuses, *marks, spread])
 
 
 _KNOWN: Final = "coalesce(cost_usd, so_far_usd)"

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from traces.facts import class_tokens
+from traces.imported import import_facts, trust_reasons
 from traces.rows import SpanRow, money_json
 from traces.span_images import span_images
 from traces.spool import DECODER
@@ -71,6 +72,8 @@ _SAID: Final = frozenset(
     )
     + (sc.COST_USD, sc.COST_STATUS, sc.OI_KIND, sc.OI_MODEL, sc.OI_COST, sc.OI_INPUT, sc.OI_OUTPUT)
     + (sc.OI_PROMPT_TOKENS, sc.OI_COMPLETION_TOKENS, sc.OI_TOTAL_TOKENS)
+    + (sc.TRUST, sc.TRUST_WHY)
+    + (sc.IMPORT_FORMAT, sc.IMPORT_ENGINE, sc.IMPORT_FILE, sc.IMPORT_MISSING, sc.IMPORT_PROBLEMS)
     + tuple(_STRUCTURES.values())
     + tuple(
         prefix + part for prefix in (_TEXTS | _TABLES).values() for part in (".sha256", ".chars", ".preview")
@@ -99,6 +102,8 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     attribute that no other key says, without the prefix `rlm.`: nothing that was recorded is left out.
     A text is null where the span has none; `missing` lists texts whose payload is not in the record.
     `images` are those that a call was shown (`traces.span_images`).
+    `trust_why` are sentences about numbers by what they are, null where this engine recorded the span; of the
+    span of a run `import` says what it was read from (`traces.imported.ImportFacts`), null for our own.
     `messages` (of a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones
     are not in the record.
     """
@@ -122,6 +127,11 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
         key.removeprefix("rlm."): value for key, value in sorted(attributes.items()) if key not in _SAID
     }
     detail["below"] = below(view, span)
+    detail["trust_why"] = trust_reasons(span) if span.trust is not None else None
+    if span.kind == "run" and span.parent_id is None:
+        source = import_facts(view)
+        detail["imported_from"] = view.summary.imported_from
+        detail["import"] = None if source is None else source.to_json()
     detail["events"] = view.events(span.span_id)
     detail["attributes"] = dict(attributes)
     return detail

@@ -88,7 +88,7 @@ def _of_ledger(ledger: Mapping[str, Any]) -> Iterator[Limit]:
 def _of_spans(view: RunView, given: Mapping[str, Any]) -> Iterator[Limit]:
     """What the spans recorded so far add up to."""
     run = view.summary
-    spent: dict[str, Amount] = {
+    spent: dict[str, Amount | None] = {
         "calls": run.sub_calls,
         "tokens": run.tokens["total"],
         "usd": run.known_usd,

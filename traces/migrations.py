@@ -67,12 +67,18 @@ def _add_imports(con: DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE span ADD COLUMN trust VARCHAR").fetchall()
 
 
+def _add_untold_calls(con: DuckDBPyConnection) -> None:
+    """What no run of a store without this column has: calls whose tokens nobody told."""
+    con.execute("ALTER TABLE run ADD COLUMN untold_calls BIGINT DEFAULT 0").fetchall()
+
+
 #: Number -> (name, step). Numbers start at 1 and have no gaps.
 MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     1: ("first schema", _create_tables),
     2: ("runs that play another one again", _add_replay_of),
     3: ("runs that continue a dead one, and strategies", _add_ways),
     4: ("runs of other engines, and how far their numbers can be trusted", _add_imports),
+    5: ("calls of other engines without tokens", _add_untold_calls),
 }
 
 

@@ -22,6 +22,7 @@ from rlm_core.options import Options
 from rlm_core.playback import Summed
 from rlm_core.prompts import fence
 from traces.detail import decoded
+from traces.imported import not_again
 from traces.recorded_settings import read_limits, read_options
 from traces.rows import SpanRow
 from traces.view import RunView
@@ -115,11 +116,8 @@ def read_program(view: RunView) -> Program:
     """The program of a run that has ended. Raises RecordError when the record does not hold what it needs."""
     if view.live:
         raise RecordError("The run still goes on: it can be replayed when it has ended.")
-    if view.summary.imported_from not in (None, sc.IMPORT_OWN):
-        raise RecordError(
-            f"This run was read from a record of {view.summary.imported_from}, which holds neither the seeds "
-            "nor the corpus as that engine gave it to code: it cannot be played again."
-        )
+    if (why := not_again(view.summary)) is not None:
+        raise RecordError(why)
     reader = _Reader(view)
     top = next((span for span in view.spans if span.kind == "run" and span.parent_id is None), None)
     if top is None:

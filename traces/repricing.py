@@ -49,7 +49,8 @@ _AMOUNTS: Final = ", ".join(
 )
 _OF_CLASSES: Final = [f"usd_{name}" for name in CLASSES]
 _KEPT_COLUMNS: Final = (
-    "run_id", "kind", "role", "model", "depth", "iteration", "cell", "start_ns", "tok_input", "tok_output",
+    "run_id", "kind", "role", "model", "depth", "iteration", "cell", "start_ns",
+    "tok_input", "tok_output", "trust",
     *(f"class_{name}" for name in CLASSES),
 )  # fmt: skip
 

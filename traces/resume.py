@@ -185,7 +185,7 @@ def spent_before(view: RunView, prices: PriceTable) -> Before:
         tokens=earlier.tokens + tokens,
         usd=earlier.usd + usd,
         usd_known=earlier.usd_known and spend.usd is not None,
-        seconds=earlier.seconds + view.summary.seconds,
+        seconds=earlier.seconds + (view.summary.seconds or 0),
     )
 
 

@@ -38,7 +38,9 @@ class RunSummary:
     missing, unreadable or unusable. `started` is ISO 8601 in UTC ("" when not recorded), `seconds` wall time
     up to the last thing recorded. `replay_of` is the id of the run that this one plays again, if it does,
     `resumed_from` that of the dead run that it continues. `strategy` is None where the record does not say.
-    `imported_from` names the format of the record of another engine that this run was read from.
+    `imported_from` names the format of the record of another engine that this run was read from. Of such a
+    run `seconds` is None and `started` "" where its record does not say, and `untold_calls` counts the calls
+    whose tokens it does not say: `tokens` are then the least of them.
     """
 
     run_id: str
@@ -58,7 +60,7 @@ class RunSummary:
     tokens: Tokens
     started: str
     started_ns: int
-    seconds: float
+    seconds: float | None
     sandbox: str | None
     corpus_id: str | None
     demo: bool
@@ -71,6 +73,7 @@ class RunSummary:
     resumed_from: str | None
     strategy: str | None
     imported_from: str | None
+    untold_calls: int = 0
 
     @property
     def plays_a_record(self) -> bool:
@@ -142,6 +145,16 @@ class SpanRow(NamedTuple):
         recorded it.
         """
         return marks(self.trust) if self.trust is not None else {}
+
+    @property
+    def start_told(self) -> bool:
+        """Whether the record says when it began; else `start_ns` only keeps it in order."""
+        return self.trusted.get("start") not in _UNTOLD
+
+    @property
+    def tokens_untold(self) -> bool:
+        """Whether it is a call whose tokens the record of another engine does not say."""
+        return self.trust is not None and self.tokens is None
 
     @property
     def is_child_run(self) -> bool:

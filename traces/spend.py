@@ -54,7 +54,7 @@ class Scope:
 
 def started_on(run: RunSummary) -> date | None:
     """The UTC day on which a run began; None when that is not recorded."""
-    if run.started_ns <= 0:
+    if run.started_ns <= 0 or not run.started:
         return None
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=run.started_ns // 1000)).date()
 

@@ -54,12 +54,13 @@ class StrategyRow:
     cost_usd: Decimal | None
     known_usd: Decimal
     cost_status: str
-    seconds: float
+    seconds: float | None
     root_model: str | None
     sub_model: str | None
     demo: bool
     scripted: bool
     correct: bool | None
+    untold_calls: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; money as decimal strings."""
@@ -112,6 +113,7 @@ def _row(view: RunView, expected: str | None, how: str) -> StrategyRow:
         known_usd=run.known_usd,
         cost_status=run.cost_status,
         seconds=run.seconds,
+        untold_calls=run.untold_calls,
         root_model=run.root_model,
         sub_model=run.sub_model,
         demo=demo,

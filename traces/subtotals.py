@@ -16,7 +16,8 @@ def below(view: RunView, span: SpanRow) -> dict[str, Any] | None:
     """Tokens, dollars and numbers of the calls below a run, iteration, cell or batch; None for other spans.
 
     Keys: spans, calls (root calls and sub-calls), sub_calls, outcomes (of the sub-calls, by word), tokens,
-    cost_usd (null: not known whole), known_usd (the lower bound then), cost_status. Attempts are in the
+    untold_calls (their tokens are not told), derived_calls, cost_usd (null: not known whole), known_usd (the
+    lower bound then), cost_status. Attempts are in the
     figures of their calls.
     """
     if span.kind not in PARENTS:
@@ -37,6 +38,8 @@ def below(view: RunView, span: SpanRow) -> dict[str, Any] | None:
         "sub_calls": sum(outcomes.values()),
         "outcomes": outcomes,
         "tokens": spend.tokens,
+        "untold_calls": spend.untold,
+        "derived_calls": spend.derived,
         "cost_usd": money_json(spend.usd),
         "known_usd": money_json(spend.known_usd),
         "cost_status": spend.status,

@@ -29,6 +29,8 @@ class Spend:
     unknown: int = 0  # calls whose cost is not known, and runs with gaps
     priced: int = 0
     demo: int = 0
+    untold: int = 0  # calls whose tokens the record of another engine does not say
+    derived: int = 0  # calls whose tokens or cost do not stand in such a record, but follow from it
 
     def add_call(self, span: SpanRow) -> None:
         """Count one root call or sub-call."""
@@ -43,6 +45,9 @@ class Spend:
             self.known_usd = _EXACT.add(self.known_usd, known)
         self.priced += span.cost_status == "priced"
         self.demo += span.cost_status == "demo"
+        if span.trust is not None:
+            self.untold += span.tokens_untold
+            self.derived += "derived" in (span.trusted.get("tokens"), span.trusted.get("cost"))
 
     def add(self, other: Spend) -> None:
         """Add another sum, exactly."""
@@ -53,6 +58,8 @@ class Spend:
         self.unknown += other.unknown
         self.priced += other.priced
         self.demo += other.demo
+        self.untold += other.untold
+        self.derived += other.derived
 
     def add_gaps(self, runs: int) -> None:
         """Count runs that lack records: what those cost is not known, so the sum is a lower bound."""
@@ -117,9 +124,9 @@ def summarise(
         cost_status="demo" if demo and not spend.calls else spend.status,
         known_usd=spend.known_usd,
         tokens=spend.tokens,
-        started=datetime.fromtimestamp(started // 1_000_000_000, UTC).isoformat() if started else "",
+        started=_told_start(started, top),
         started_ns=started,
-        seconds=max(0, (ended or started) - started) / 1e9,
+        seconds=None if top is not None and _untimed(top) else max(0, (ended or started) - started) / 1e9,
         sandbox=facts.text(sc.SANDBOX),
         corpus_id=facts.text(sc.CORPUS_ID),
         demo=demo,
@@ -132,6 +139,7 @@ def summarise(
         resumed_from=facts.text(sc.RESUME_OF),
         strategy=facts.text(sc.STRATEGY),
         imported_from=facts.text(sc.IMPORT_FORMAT),
+        untold_calls=spend.untold,
     )
 
 
@@ -144,6 +152,16 @@ def _started(fold: Fold, rows: tuple[SpanRow, ...]) -> int:
     if fold.header.started_ns is not None:
         return fold.header.started_ns
     return min((row.start_ns for row in rows), default=0)
+
+
+def _told_start(started_ns: int, top: SpanRow | None) -> str:
+    if not started_ns or (top is not None and not top.start_told):
+        return ""
+    return datetime.fromtimestamp(started_ns // 1_000_000_000, UTC).isoformat()
+
+
+def _untimed(top: SpanRow) -> bool:
+    return top.end_ns is not None and top.seconds is None
 
 
 def _text(attributes: Mapping[str, Any], prefix: str, text: Callable[[str], str | None]) -> str | None:

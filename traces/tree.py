@@ -26,6 +26,7 @@ class Totals:
 
     `seconds` is wall time from the first start to the last end in the subtree; `failures` counts sub-calls,
     cells and child runs that ended in error, were cancelled or lost; `open` spans that have not ended.
+    `untimed` says that the record of another engine does not tell how long this took.
     """
 
     spend: Spend = field(default_factory=Spend)
@@ -34,11 +35,12 @@ class Totals:
     open: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
+    untimed: bool = False
 
     @property
     def seconds(self) -> float | None:
-        """Wall time, None when nothing in the subtree has ended."""
-        if self.first_ns is None or self.last_ns is None:
+        """Wall time, None when nothing in the subtree has ended, and where it is not told."""
+        if self.untimed or self.first_ns is None or self.last_ns is None:
             return None
         return (self.last_ns - self.first_ns) / 1e9
 
@@ -56,6 +58,7 @@ class Totals:
         if span.kind in CALL_KINDS:
             self.spend.add_call(span)
         self._stretch(span.start_ns, span.end_ns)
+        self.untimed = span.end_ns is not None and span.seconds is None
 
     def add(self, other: Totals) -> None:
         """Add a subtree below."""
@@ -101,6 +104,7 @@ class Group:
         totals = Totals()
         for node in members:
             totals.add(node.totals)
+            totals.untimed |= node.totals.untimed
         counts = Counter(outcome(node.span) for node in members)
         return cls(called, members, dict(counts), totals, len(members) if whole is None else whole)
 

@@ -30,6 +30,10 @@ class Source(Protocol):
         """Events by span id, in order."""
         ...
 
+    def facts(self) -> Mapping[str, Any]:
+        """What the beginning of the record says of the run, by the keys of `rlm_core.semconv`."""
+        ...
+
 
 class RunView:
     """A run: summary, spans in seq order, texts and events on request. `live`: its process runs."""
@@ -62,6 +66,11 @@ class RunView:
         return self._source.events()
 
     @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What the beginning of the record says of the run; what its span says stands on that."""
+        return self._source.facts()
+
+    @cached_property
     def by_id(self) -> dict[str, SpanRow]:
         """Spans by their id."""
         return {span.span_id: span for span in self.spans}
@@ -80,6 +89,9 @@ class _SpoolSource:
         return _by_span(
             (event.span_id, event.name, event.time_ns, event.attributes) for event in self._fold.events
         )
+
+    def facts(self) -> Mapping[str, Any]:
+        return self._fold.header.facts
 
 
 class SpoolRun:
@@ -146,6 +158,11 @@ class StoreSource:
         """Events by span id, in order."""
         sql = "SELECT span_id, name, time_ns, attrs FROM span_event WHERE run_id = ? ORDER BY seq"
         return _by_span((*row[:3], json.loads(row[3])) for row in self._rows(sql, [self._run_id]))
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the beginning of the record says of the run."""
+        rows = self._rows("SELECT facts FROM run WHERE run_id = ?", [self._run_id])
+        return json.loads(rows[0][0]) if rows and rows[0][0] else {}
 
     def attributes_of(self, span_id: str) -> Mapping[str, Any]:
         """All attributes of a span; the first look fetches those of the whole run."""

@@ -84,7 +84,16 @@ def what_if_of(home: Home, spans: Spans, keys: Sequence[str], models: Mapping[st
 
 def _nothing(group: Group) -> Group:
     """What is left of a row that would be gone: its calls, at no cost."""
-    return Group(Spend(group.spend.calls, group.spend.input, group.spend.output), None)
+    return Group(
+        Spend(
+            group.spend.calls,
+            group.spend.input,
+            group.spend.output,
+            untold=group.spend.untold,
+            derived=group.spend.derived,
+        ),
+        None,
+    )
 
 
 def _compared(then: Spend, now: Spend) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _lines(
     yield f"- root model: {quoted(run.root_model or 'unknown')}"
     yield f"- sub-model: {quoted(run.sub_model or 'unknown')}"
     yield f"- {counted(run.iterations, 'iteration')}, {counted(run.sub_calls, 'sub-call')}"
-    yield f"- tokens: {tokens(run.tokens)}"
+    yield f"- tokens: {tokens(run.tokens, run.untold_calls)}"
     yield f"- cost: {cost}, time: {duration(run.seconds)}"
     yield f"- corpus: {quoted(run.corpus_id or 'unknown')}"
     yield from ("", "# Sources", "", basis)

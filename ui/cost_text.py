@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from ui.figures import counted, money, spent, tokens
+from traces.summing import Spend
+from ui.figures import counted, money, spent, tokens, with_tokens
 from ui.render import table
+from ui.trust_text import marks_of_calls
 from ui.visible import line
 
 _CLASS_WORDS: Final = {
@@ -28,7 +30,7 @@ def cost_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     head = (*by, "cost", "tokens", "calls", "p50 / p95 / max of a call")
     lines = table(head, rows, right=frozenset(range(len(by), len(head))))
     total = f"total: {_cost({**report, 'cost_usd': report['total_usd']})}"
-    return [*lines, total, *_served(report), *_diagnoses(report), *_gaps(report)]
+    return [*lines, total, *_marks(report), *_served(report), *_diagnoses(report), *_gaps(report)]
 
 
 def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
@@ -39,7 +41,7 @@ def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     recorded, would_be, difference = _compared({**report, "cost_usd": report["total_usd"]})
     models = " and ".join(f"{role} = {line(model)}" for role, model in report["as"].items())
     lines.append(f"total with {models}: {would_be}; recorded: {recorded}; difference: {difference}")
-    lines.extend([*_served(report), *_gaps(report), *_remarks(report)])
+    lines.extend([*_marks(report), *_served(report), *_gaps(report), *_remarks(report)])
     return lines
 
 
@@ -77,11 +79,17 @@ def _place(row: Mapping[str, Any], by: Sequence[str]) -> tuple[str, ...]:
 def _sizes(row: Mapping[str, Any]) -> tuple[str, str, str]:
     spread = [row[name] for name in _SPREAD]
     per_call = "-" if None in spread else " / ".join(money(usd, None) for usd in spread)
-    return tokens(row["tokens"]), f"{row['calls']:,}", per_call
+    return tokens(row["tokens"], row["untold_calls"]), f"{row['calls']:,}", per_call
 
 
 def _cost(row: Mapping[str, Any]) -> str:
     return spent(row["cost_usd"], row.get("cost_status"), row.get("known_usd"))
+
+
+def _marks(report: Mapping[str, Any]) -> Sequence[str]:
+    return marks_of_calls(
+        Spend(report["calls"], untold=report["untold_calls"], derived=report["derived_calls"])
+    )
 
 
 def _served(report: Mapping[str, Any]) -> Iterator[str]:
@@ -155,9 +163,13 @@ def _price_words(price: Mapping[str, str]) -> str:
     return ", ".join(words)
 
 
+def _used(counts: Mapping[str, int] | None) -> str:
+    return tokens(counts) if counts else with_tokens(counts)
+
+
 def _attempt(attempt: Mapping[str, Any]) -> str:
     number = "?" if attempt["attempt"] is None else attempt["attempt"] + 1
     status = " ".join(part for part in (attempt["status"], attempt["error_type"]) if part)
-    used = tokens(attempt["tokens"]) + (" (estimated)" if attempt["estimated"] else "")
+    used = _used(attempt["tokens"]) + (" (estimated)" if attempt["estimated"] else "")
     usd = attempt["cost_usd"]
     return f"{number}: {line(status)}, {used}, {'cost unknown' if usd is None else f'${usd}'}"

@@ -44,21 +44,35 @@ def least(cost: Decimal | str | None, status: str | None, known: Decimal | str) 
     return money(known, "partial") if cost is None and Decimal(known) else money(cost, status)
 
 
-_NO_TOKENS = "tokens unknown"
+def tokens(counts: Mapping[str, int | None] | None, untold: int = 0) -> str:
+    """`1,200 in, 80 out`; a side that nobody reported is a question mark. `untold` more calls did not say.
 
-
-def tokens(counts: Mapping[str, int | None] | None) -> str:
-    """`1,200 in, 80 out`; a side that nobody reported is a question mark."""
+    >>> tokens({"input": 9, "output": 1}, 2), tokens({"input": 0, "output": 0}, 2), tokens(None)
+    ('at least 9 in, 1 out', 'unknown', 'unknown')
+    """
     if not counts or (counts.get("input"), counts.get("output")) == (None, None):
-        return _NO_TOKENS
+        return "unknown"
+    if untold and not any(counts.get(side) for side in ("input", "output")):
+        return "unknown"
     sides = ("?" if counts.get(side) is None else f"{counts[side]:,}" for side in ("input", "output"))
-    return "{} in, {} out".format(*sides)
+    return ("at least " if untold else "") + "{} in, {} out".format(*sides)
 
 
-def with_tokens(counts: Mapping[str, int | None] | None) -> str:
+def with_tokens(counts: Mapping[str, int | None] | None, untold: int = 0) -> str:
     """The same with its word in front."""
-    said = tokens(counts)
-    return said if said == _NO_TOKENS else f"tokens {said}"
+    return f"tokens {tokens(counts, untold)}"
+
+
+def total_tokens(counts: Mapping[str, int], untold: int = 0) -> str:
+    """Both sides in one number, for narrow columns.
+
+    >>> total_tokens({"total": 1200}), total_tokens({"total": 10}, 1), total_tokens({"total": 0}, 1)
+    ('1,200', '≥ 10', 'unknown')
+    """
+    total = counts["total"]
+    if untold and not total:
+        return "unknown"
+    return f"≥ {total:,}" if untold else f"{total:,}"
 
 
 def duration(seconds: float | None) -> str:

@@ -77,10 +77,13 @@ def show(state: State, run: str, everything: bool, text: str | None) -> None:
     if state.as_json:
         from traces.coverage import coverage
         from traces.findings import findings
+        from traces.imported import import_facts
         from traces.replay_facts import replay_facts
 
         spans = [span.to_json() for span in view.spans]
+        source = import_facts(view)
         summary = {**view.summary.to_json(), **_said(said, view.run_id)}
+        summary["import"] = None if source is None else source.to_json()
         told = {"run": summary, "live": view.live, "spans": spans, "verdicts": _of_spans(said, view.run_id)}
         told["continued_by"] = list(later)
         if (replay := replay_facts(view)) is not None:

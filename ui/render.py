@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ui.figures import counted, duration, money, spent, tokens
+from traces.imported import import_facts, is_timed
+from traces.summing import spend_of
+from ui.figures import counted, duration, money, spent, with_tokens
 from ui.replay_text import replay_of_lines, sub_calls_words
 from ui.tree import describe_span, tree_lines
+from ui.trust_text import import_lines, marks_of_calls
 from ui.visible import fit, line
 
 if TYPE_CHECKING:
@@ -94,6 +97,7 @@ def _asked(calls: int) -> str:
 def _status(run: RunSummary) -> str:
     status = run.status if run.complete or run.status != "ok" else "ok, incomplete"
     told = "replay" if run.replay_of is not None else "resumed" if run.resumed_from is not None else None
+    told = told if run.imported_from is None else f"imported: {run.imported_from}"
     return status if told is None else f"{status}, {told}"
 
 
@@ -107,12 +111,11 @@ def _models(root: str | None, sub: str | None) -> str:
     return f"{root or '?'} / {sub or '?'}"
 
 
-def run_header(
-    run: RunSummary, *, live: bool, calls: str | None = None, continued_by: Sequence[str] = ()
-) -> list[str]:
+def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequence[str] = ()) -> list[str]:
     """What a run was, what came out, and what it took; `calls` says more of its sub-calls, `continued_by`
     are the runs that went on from it.
     """
+    run, live = view.summary, view.live
     state = "running; this is what is recorded so far" if live else run.status
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
     facts = [
@@ -120,9 +123,9 @@ def run_header(
         f"sub {run.sub_model or 'unknown'}",
         counted(run.iterations, "iteration"),
         (calls or counted(run.sub_calls, "sub-call")) + failed,
-        f"tokens {tokens(run.tokens)}",
+        with_tokens(run.tokens, run.untold_calls),
         f"cost {spent(run.cost_usd, run.cost_status, run.known_usd)}",
-        duration(run.seconds),
+        f"time {duration(run.seconds)}" if run.seconds is None else duration(run.seconds),
         f"sandbox {run.sandbox or 'unknown'}",
     ]
     lines = [f"run {run.run_id}: {state}", f"question: {line(run.question or '(not recorded)')}"]
@@ -134,6 +137,12 @@ def run_header(
     elif not live:
         lines.append(f"no answer; the run stopped with: {line(run.stop_reason or run.status)}")
     lines.append(line(" · ".join(facts)))
+    if (source := import_facts(view)) is not None:
+        lines.extend(map(line, import_lines(source)))
+        if view.spans and not live and not is_timed(view):
+            lines.append("no times in this record: order is known, durations are not")
+        spend = spend_of(view.spans)
+        lines.extend(f"note: {words}" for words in marks_of_calls(spend))
     if run.demo:
         lines.append("demo model, no language model involved")
     if run.problems:
@@ -146,7 +155,7 @@ def run_header(
 def show_run(view: RunView, *, everything: bool, continued_by: Sequence[str] = ()) -> Iterable[str]:
     """Header and recursion tree, one string per line, coloured by status."""
     calls = sub_calls_words(view)
-    yield from run_header(view.summary, live=view.live, calls=calls, continued_by=continued_by)
+    yield from run_header(view, calls=calls, continued_by=continued_by)
     yield from replay_of_lines(view)
     yield from finding_lines(view, everything=everything)
     yield ""
@@ -171,7 +180,7 @@ def finding_lines(view: RunView, *, everything: bool) -> Iterable[str]:
 
 def show_found(view: RunView, found: Sequence[tuple[SpanRow, Sequence[str]]]) -> Iterable[str]:
     """Header, and for each span in which a text was found one line: where in it, and which span it is."""
-    yield from run_header(view.summary, live=view.live, calls=sub_calls_words(view))
+    yield from run_header(view, calls=sub_calls_words(view))
     yield ""
     for span, places in found:
         told = coloured(fit(describe_span(span), terminal_width()), span.status)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from ui.figures import counted, duration, money, spent, with_tokens
+from ui.figures import counted, duration, money, spent, tokens, with_tokens
 from ui.passages import Sources, passage_line
+from ui.trust_text import marked, reasons
 from ui.visible import block, line
 
 # in the order in which a person asks: what went in, what came out, where it came from, what else is known
@@ -93,11 +95,24 @@ def _head(detail: Mapping[str, Any]) -> Iterator[str]:
     if detail["kind"] in ("root_call", "sub_call", "attempt"):
         cost = money(detail.get("cost_usd"), detail.get("cost_status"))
         yield line(f"model {detail.get('model') or 'unknown'}{_returned(detail)}")
-        yield f"{with_tokens(detail.get('tokens'))} · cost {line(cost)}"
+        trust = detail.get("trust")
+        used = "tokens " + marked(tokens(detail.get("tokens")), trust, "tokens")
+        yield f"{used} · cost {line(marked(cost, trust, 'cost'))}"
     if below := detail.get("below"):
         yield line(_below(below))
     end = detail.get("end_ns")
-    yield "no end recorded" if end is None else f"time {duration((end - detail['start_ns']) / 1e9)}"
+    yield "no end recorded" if end is None else f"time {_time(detail, end)}"
+    if trust := detail.get("trust"):
+        yield f"start {marked(_moment(detail['start_ns']), trust, 'start')}"
+    yield from map(line, reasons(detail))
+
+
+def _time(detail: Mapping[str, Any], end_ns: int) -> str:
+    return marked(duration((end_ns - detail["start_ns"]) / 1e9), detail.get("trust"), "seconds")
+
+
+def _moment(start_ns: int) -> str:
+    return datetime.fromtimestamp(start_ns // 1_000_000_000, UTC).isoformat(" ").replace("+00:00", " UTC")
 
 
 def _below(below: Mapping[str, Any]) -> str:
@@ -105,7 +120,7 @@ def _below(below: Mapping[str, Any]) -> str:
     words = ", ".join(f"{count:,} {word}" for word, count in below["outcomes"].items())
     calls = f"{counted(below['calls'], 'call')}" + (f" (sub-calls: {words})" if words else "")
     cost = spent(below["cost_usd"], below["cost_status"], below["known_usd"])
-    return f"below: {calls} · {with_tokens(below['tokens'])} · cost {cost}"
+    return f"below: {calls} · {with_tokens(below['tokens'], below['untold_calls'])} · cost {cost}"
 
 
 def _returned(detail: Mapping[str, Any]) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
+from traces.imported import is_timed
 from traces.reading import Group, Node, build_tree, mark_gaps
-from ui.figures import counted, duration, spent, tokens
+from ui.figures import counted, duration, spent, with_tokens
 from ui.visible import line
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ def tree_lines(view: RunView, *, everything: bool = False) -> Iterator[TreeLine]
     """The lines of a run's tree, top first. With `everything` nothing is grouped and attempts are shown."""
     tops = build_tree(view.spans, group_from=0) if everything else build_tree(view.spans)
     mark_gaps(tops, view.summary)
+    timed = is_timed(view)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
     stack: list[tuple[str, str, _Item]] = [("", "", node) for node in reversed(tops)]
     while stack:
         branch, indent, item = stack.pop()
-        text, status, below = _line(item, everything)
+        text, status, below = _line(item, everything, timed)
         yield TreeLine(branch, text, status)
         last = len(below) - 1
         for place in range(last, -1, -1):
@@ -62,23 +64,23 @@ def tree_lines(view: RunView, *, everything: bool = False) -> Iterator[TreeLine]
             )
 
 
-def _line(item: _Item, everything: bool) -> tuple[str, str, Sequence[_Item]]:
+def _line(item: _Item, everything: bool, timed: bool) -> tuple[str, str, Sequence[_Item]]:
     """Text and status of an item, and what is drawn below it."""
     if isinstance(item, _More):
         return f"… and {item.number:,} more like these", "error", ()
     if isinstance(item, Group):
-        return _group_line(item, "")
+        return _group_line(item, "", timed)
     below: Sequence[Node | Group] = item.below
     if item.span.kind == "batch" and len(below) == 1 and isinstance(below[0], Group):
-        return _group_line(below[0], f" {_short(item.span)}")  # the batch adds nothing to what its calls say
+        return _group_line(below[0], f" {_short(item.span)}", timed)  # the batch adds nothing to its calls
     attempts = 0
     if item.span.kind in _CALLS and not everything:
         below = [node for node in below if isinstance(node, Group) or node.span.kind != "attempt"]
         attempts = len(item.below) - len(below)
-    return describe(item, attempts=attempts), item.span.status, below
+    return _describe(item, attempts, timed), item.span.status, below
 
 
-def _group_line(group: Group, batch: str) -> tuple[str, str, Sequence[_Item]]:
+def _group_line(group: Group, batch: str, timed: bool) -> tuple[str, str, Sequence[_Item]]:
     bad = [node for node in group.members if node.span.status not in _FINE or _is_empty(node.span)]
     below: list[_Item] = [*bad[:SHOWN_OF_GROUP]]
     if len(bad) > SHOWN_OF_GROUP:
@@ -86,19 +88,22 @@ def _group_line(group: Group, batch: str) -> tuple[str, str, Sequence[_Item]]:
     status = "running" if group.totals.open else "error" if group.totals.failures else "ok"
     hits = sum(_is_hit(node.span) for node in group.members)
     said = [counted(hits, "cache hit")] if hits else []
-    return " · ".join((line(group.headline) + batch, *said, *_figures(group.totals))), status, below
+    return " · ".join((line(group.headline) + batch, *said, *_figures(group.totals, timed))), status, below
 
 
-def _figures(totals: Totals) -> list[str]:
-    """Tokens and cost of the calls in a subtree, and its wall time."""
+def _figures(totals: Totals, timed: bool) -> list[str]:
+    """Tokens and cost of the calls in a subtree, and its wall time; of a record without any times the head
+    says so once."""
     parts = []
     if totals.spend.calls:
         cost = spent(totals.spend.usd, totals.spend.status, totals.spend.known_usd)
-        parts = [f"tokens {tokens(totals.spend.tokens)}", f"cost {cost}"]
+        parts = [with_tokens(totals.spend.tokens, totals.spend.untold), f"cost {cost}"]
+    if totals.untimed:
+        return [*parts, "time unknown"] if timed else parts
     return parts if totals.seconds is None else [*parts, duration(totals.seconds)]
 
 
-def describe(node: Node, *, attempts: int = 0) -> str:
+def _describe(node: Node, attempts: int, timed: bool) -> str:
     """A span on one line, safe to print, with the figures of its subtree."""
     span = node.span
     parts = [f"{_title(span)} {_short(span)}"]
@@ -112,7 +117,7 @@ def describe(node: Node, *, attempts: int = 0) -> str:
     elif _is_hit(span):
         parts.append("cache hit")
     if not (span.kind in _CALLS and span.end_ns is None):
-        parts.extend(_figures(node.totals))
+        parts.extend(_figures(node.totals, timed))
     if attempts > 1:
         parts.append(counted(attempts, "attempt"))
     if not wrong and span.preview and span.kind != "iteration" and span.parent_id is not None:

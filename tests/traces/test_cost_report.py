@@ -82,15 +82,17 @@ def test_by_role_and_model(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     store_calls(home, *MIXED)
     figures = {"cost_status": "priced", "tokens": {"input": 1000, "output": 10, "total": 1010}, "calls": 1}
+    marks = {"untold_calls": 0, "derived_calls": 0}
     single = {"p50_usd": None, "p95_usd": None, "max_usd": None}
     several = dict.fromkeys(single, "0.00027")
-    one = {"cost_usd": "0.00027", "known_usd": "0.00027", **figures, **single}
+    one = {"cost_usd": "0.00027", "known_usd": "0.00027", **figures, **marks, **single}
     two = {
         "cost_usd": "0.00054",
         "known_usd": "0.00054",
         "cost_status": "priced",
         "tokens": {"input": 2000, "output": 20, "total": 2020},
         "calls": 2,
+        **marks,
         **several,
     }
     assert cost_report(home, ["last"], ["role", "model"]) == {
@@ -99,6 +101,7 @@ def test_by_role_and_model(tmp_path: Path) -> None:
         "cost_status": "priced",
         "tokens": {"input": 4000, "output": 40, "total": 4040},
         "calls": 4,
+        **marks,
         "rows": [
             {"role": "sub", "model": "s", **two},
             {"role": "root", "model": "r", **one},

@@ -41,7 +41,7 @@ def test_what_is_said_twice_in_a_row_is_said_once(capsys: pytest.CaptureFixture[
 def test_tokens() -> None:
     assert tokens({"input": 1200, "output": 80, "total": 1280}) == "1,200 in, 80 out"
     assert tokens({"input": None, "output": 1}) == "? in, 1 out"
-    assert tokens(None) == with_tokens(None) == "tokens unknown"
+    assert (tokens(None), with_tokens(None)) == ("unknown", "tokens unknown")
     assert with_tokens({"input": 1200, "output": 80, "total": 1280}) == "tokens 1,200 in, 80 out"
 
 

@@ -11,10 +11,11 @@ import streamlit as st
 from traces.home import Home
 from traces.opinions import opinions
 from traces.questions import asked
+from traces.reading import RunSummary
 from traces.same_answer import same_answer
 from traces.side_by_side import Side, differing
 from traces.summing import Spend
-from ui.figures import counted, duration, least, money
+from ui.figures import counted, duration, least, money, total_tokens
 from ui.web import plain
 from ui.web.compare_pair import Pair
 from ui.web.compare_trees import compare_trees
@@ -124,13 +125,13 @@ def _figures(a: Side, b: Side) -> Iterator[Item]:
         "Sub-calls": (x.sub_calls, y.sub_calls),
         "Failed sub-calls": (x.failed_sub_calls, y.failed_sub_calls),
         "Child runs": (a.children, b.children),
-        "Tokens in": (x.tokens["input"], y.tokens["input"]),
-        "Tokens out": (x.tokens["output"], y.tokens["output"]),
     }
     for words, (first, second) in counts.items():
         yield _line(words, (f"{first:,}", f"{second:,}"), _more(first, second, f"{abs(second - first):,}"))
+    for words, side in (("Tokens in", "input"), ("Tokens out", "output")):
+        yield _line(words, (_side(x, side), _side(y, side)), _more_tokens(x, y, side))
     times = duration(x.seconds), duration(y.seconds)
-    yield _line("Time", times, _more(x.seconds, y.seconds, duration(abs(y.seconds - x.seconds))))
+    yield _line("Time", times, _more_seconds(x.seconds, y.seconds))
     yield _line("Stop reason", (x.stop_reason or "unknown", y.stop_reason or "unknown"), "")
 
 
@@ -140,6 +141,22 @@ def _line(words: str, values: tuple[str, str], more: str) -> Item:
 
 def _usd(spend: Spend) -> str:
     return least(spend.usd, spend.status, spend.known_usd)
+
+
+def _side(run: RunSummary, side: str) -> str:
+    """Tokens of one side, as far as the record says them."""
+    return total_tokens({"total": run.tokens[side]}, run.untold_calls)
+
+
+def _more_tokens(a: RunSummary, b: RunSummary, side: str) -> str:
+    first, second = a.tokens[side], b.tokens[side]
+    if a.untold_calls or b.untold_calls:
+        return "unknown"
+    return _more(first, second, f"{abs(second - first):,}")
+
+
+def _more_seconds(a: float | None, b: float | None) -> str:
+    return "unknown" if a is None or b is None else _more(a, b, duration(abs(b - a)))
 
 
 def _more_usd(a: Decimal | None, b: Decimal | None) -> str:

@@ -17,7 +17,7 @@ from rlm_core.errors import InputError, RecordError, RLMScopeError
 from traces.home import Home
 from traces.reading import RunView, SpoolRun
 from ui.control import cancel_file
-from ui.figures import duration
+from ui.figures import duration, total_tokens
 from ui.web import launch, outcome, plain, run_record
 from ui.web.notices import note, problem
 from ui.web.run_header import fact
@@ -94,14 +94,14 @@ def _picture(view: RunView) -> None:
     run, now = view.summary, where(view)
     st.badge("running", color="blue")
     plain.text(run.question or "(the question is not recorded)")
-    seconds = max(0.0, time.time() - run.started_ns / 1e9) if run.started_ns else run.seconds
+    seconds = max(0.0, time.time() - run.started_ns / 1e9) if run.started_ns else run.seconds or 0
     with st.container(horizontal=True, gap="medium"):
         fact("Elapsed", duration(seconds) if seconds >= 60 else f"{seconds:.0f} s")
         fact("Iterations", f"{now.iterations} of {now.most:,}" if now.most else str(now.iterations))
         fact("Sub-calls done", f"{now.done:,}")
         fact("Running", f"{now.running:,}")
         fact("Failed", f"{now.failed:,}")
-        fact("Tokens", f"{run.tokens['total']:,}")
+        fact("Tokens", total_tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run))
     st.text(_phase(now))
     if now.cell is not None:

@@ -169,7 +169,7 @@ def _facts(record: Record) -> None:
     with st.container(horizontal=True, gap="medium", key="outcome-facts"):
         fact("Iterations", f"{run.iterations:,}")
         fact("Sub-calls", f"{run.sub_calls:,}{failed}")
-        fact("Tokens", tokens(run.tokens))
+        fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run))
         fact("Time", duration(run.seconds))
         fact("Root model", run.root_model or "unknown")

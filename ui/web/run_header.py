@@ -169,7 +169,7 @@ def _facts(record: Record) -> None:
         fact("Iterations", _with(run.iterations, served=served.get("root_call", 0)))
         calls = {"failed": run.failed_sub_calls, "served": served.get("sub_call", 0)}
         fact("Sub-calls", _with(run.sub_calls, **calls))
-        fact("Tokens", tokens(run.tokens))
+        fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run) + _shares(view))
         fact("Time", duration(_elapsed(view)))
         fact("Started", run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown")
@@ -184,11 +184,13 @@ def _with(number: int, **of_them: int) -> str:
     return f"{number:,} ({', '.join(parts)})" if parts else f"{number:,}"
 
 
-def _elapsed(view: RunView) -> float:
-    """Seconds of the run: up to now while it is live, since the record may have nothing new to say."""
+def _elapsed(view: RunView) -> float | None:
+    """Seconds of the run, None where its record does not say: up to now while it is live, since the record
+    may have nothing new to say.
+    """
     run = view.summary
     if view.live and run.started_ns:
-        return max(run.seconds, time.time() - run.started_ns / 1e9)
+        return max(run.seconds or 0, time.time() - run.started_ns / 1e9)
     return run.seconds
 
 

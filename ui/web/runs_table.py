@@ -195,7 +195,7 @@ def question_item(question: Question, zone: str | None, said: Opinions, corpora:
     newest = max(question.runs, key=lambda run: run.started_ns)
     verdicts = [_verdict(run, said) for run in question.runs]
     counts = [f"{verdicts.count(word)} {word}" for word in VERDICTS if word in verdicts]
-    times = [run.seconds for run in question.runs]
+    times = [run.seconds for run in question.runs if run.seconds is not None]
     cells: list[Cell] = [
         _short(newest.question or "(not recorded)"),
         _answers(question),
@@ -203,7 +203,7 @@ def question_item(question: Question, zone: str | None, said: Opinions, corpora:
         corpora.get(newest.corpus_id or "", newest.corpus_id or "unknown"),
         ", ".join(counts) or "none",
         _costs(question),
-        _span(duration(min(times)), duration(max(times))),
+        _span(duration(min(times)), duration(max(times))) if times else "unknown",
         started(newest, zone),
     ]
     return Item(newest.run_id, cells, href=f"runs?same={newest.run_id}")
@@ -253,6 +253,6 @@ def _short(text: str) -> str:
 
 def started(run: RunSummary, zone: str | None) -> str:
     """When a run started, `2027-01-15 09:00` in the given time zone; unknown when it is not recorded."""
-    if not run.started_ns:
+    if not run.started:
         return "unknown"
     return moment(datetime.fromtimestamp(run.started_ns // 10**9, UTC), zone)

@@ -58,7 +58,7 @@ def _facts_below(below: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     ended = ", ".join(f"{below['outcomes'][word]:,} {word}" for word in OUTCOMES if word in below["outcomes"])
     calls = [("Sub-calls below", f"{below['sub_calls']:,} ({ended})")] if ended else []
     cost = spent(below["cost_usd"], below["cost_status"], below["known_usd"])
-    return [*calls, ("Tokens below", tokens(below["tokens"])), ("Cost below", cost)]
+    return [*calls, ("Tokens below", tokens(below["tokens"], below["untold_calls"])), ("Cost below", cost)]
 
 
 def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -36,7 +36,7 @@ def figures(totals: Totals, chosen: Chosen) -> None:
 def _total(totals: Totals) -> tuple[str, str, str]:
     spend = totals.whole
     exact = spend.usd is not None
-    words = f"{counted(spend.calls, 'call')}; {tokens(spend.tokens)}"
+    words = f"{counted(spend.calls, 'call')}; {tokens(spend.tokens, spend.untold)}"
     return ("Total" if exact else "Total, at least"), money(spend.known_usd, None), words
 
 

@@ -13,7 +13,7 @@ from traces.home import Home
 from traces.opinions import check_how
 from traces.same_answer import explain
 from traces.strategies import StrategyRow, strategy_rows
-from ui.figures import duration, least
+from ui.figures import duration, least, total_tokens
 from ui.models_config import DEMO_WORDS
 from ui.web import live, plain, series, stored
 from ui.web.notices import Colour, note, problem, said
@@ -128,7 +128,7 @@ def _item(one: Member, row: StrategyRow | None, name: str | None, judged: bool) 
         ("does not fit", "orange") if row.fits is False else one.word,
         f"{row.root_calls:,} + {row.sub_calls:,}",
         f"{row.tool_calls:,}" if row.tool_calls else "",
-        f"{row.tokens['total']:,}",
+        total_tokens(row.tokens, row.untold_calls),
         least(row.cost_usd, row.cost_status, row.known_usd),
         duration(row.seconds),
     ]

@@ -1,0 +1,91 @@
+"""What is known of where a run was read from, and what follows from it for what can be done with the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_core import semconv as sc
+from traces.rows import RunSummary, SpanRow
+from traces.view import RunView
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFacts:
+    """Where a run was read from: format, program, file; sentences on what that does not say (`missing`) and
+    on what of it is unreadable (`problems`). All but the format is text of the file.
+    """
+
+    format: str
+    engine: str
+    file: str
+    missing: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        return {name: getattr(self, name) for name in ImportFacts.__slots__}
+
+
+def import_facts(view: RunView) -> ImportFacts | None:
+    """Where a run was read from; None for one that was recorded in its home."""
+    format_ = view.summary.imported_from
+    if format_ is None:
+        return None
+    top = next((span for span in view.spans if span.kind == "run"), None)
+    # the span of the run stands above the header: what is missing may be known only at its end
+    facts = {**view.facts, **(top.attributes if top is not None else {})}
+    return ImportFacts(
+        format=format_,
+        engine=str(facts.get(sc.IMPORT_ENGINE) or "unknown"),
+        file=str(facts.get(sc.IMPORT_FILE) or "unknown"),
+        missing=tuple(_sentences(facts.get(sc.IMPORT_MISSING))),
+        problems=tuple(_sentences(facts.get(sc.IMPORT_PROBLEMS))),
+    )
+
+
+def is_foreign(run: RunSummary) -> bool:
+    """Whether another engine made the run: it cannot be played again, and says nothing of what ours takes."""
+    return run.imported_from not in (None, sc.IMPORT_OWN)
+
+
+def not_again(run: RunSummary) -> str | None:
+    """Why the cells of a run cannot be run again, as a sentence; None where nothing is known against it."""
+    if not is_foreign(run):
+        return None
+    return (
+        f"This run was read from a record of {run.imported_from}, which holds neither the seeds "
+        "nor the corpus as that engine gave it to code: it cannot be played again."
+    )
+
+
+def is_timed(view: RunView) -> bool:
+    """Whether the record says of any span how long it took."""
+    return not is_foreign(view.summary) or any(span.seconds is not None for span in view.spans)
+
+
+def trust_reasons(span: SpanRow) -> dict[str, str]:
+    """What is said about numbers of a span, by what they are (`rlm_core.semconv.TRUST_WHY`)."""
+    if span.trust is None:
+        return {}
+    said = _decoded(span.attributes.get(sc.TRUST_WHY))
+    return {str(name): str(why) for name, why in said.items()} if isinstance(said, dict) else {}
+
+
+def _sentences(raw: object) -> Iterator[str]:
+    listed = _decoded(raw)
+    if isinstance(listed, list):
+        yield from (str(each) for each in listed if each)
+    elif isinstance(raw, str) and raw:
+        yield raw
+
+
+def _decoded(raw: object) -> object:
+    if not isinstance(raw, str):
+        return raw
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
