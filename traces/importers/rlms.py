@@ -1,0 +1,193 @@
+"""Logs of the official engine `rlms`: JSON lines of all its versions, and completions saved as JSON.
+
+A log has a line of settings and one for each iteration; versions before 0.1.0 have no settings, 0.1.0 counts
+iterations on where a second run begins. What it says and what not: see the guide to importing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.errors import InputError
+from traces.importers.foreign import ForeignRun, ForeignSpan
+from traces.importers.rlms_spans import Reading, RunBuilder, listed, mapping, starts_anew
+from traces.importers.rlms_values import LOCAL_TIME
+from traces.importers.source import Source, as_text
+
+FORMAT: Final = "rlms"
+ALWAYS_MISSING: Final = (
+    "rlms logs no usage of its root calls: tokens and cost are those of sub-calls.",
+    "Sub-calls that failed are mostly not in the log: rlms gives their error to the code as a text.",
+    "Start times of sub-calls, retries, finish reasons and parameters of calls are not in the log.",
+    "Variables are kept by type, size, hash and their first 200 characters; of what was given to read only "
+    "length and hash.",
+)
+NO_QUESTION: Final = "The log holds no question: none was given beside what was to be read."
+NO_SETTINGS: Final = "The log has no line of settings: the root model is unknown."
+NO_END: Final = "The log ends without an answer: the run was stopped, met a limit, or goes on."
+SHARED_USAGE: Final = (
+    "rlms gives all calls of a batch the usage of one of them and their mean time: both are known to be "
+    "wrong, and not counted."
+)
+_LARGE_FIRST_LINE: Final = re.compile(rb'\s*\{"(type": "iteration", "iteration|iteration)": \d+, "')
+#: How the question stands in the messages: from 0.1.2 in the second, before in each prompt of the user.
+_QUESTIONS: Final = (
+    re.compile(r"Answer the following: (.*)\n\nYour context is a \w+ of \d+ total characters", re.DOTALL),
+    re.compile(r'to answer the original prompt: "(.*)"\.\n\nContinue using the REPL', re.DOTALL),
+)
+
+
+def recognises(source: Source) -> bool:
+    """Whether a file holds lines or documents as rlms writes them."""
+    if source.is_folder:
+        return False
+    first = source.first_lines(1)
+    if first:
+        return _part(first[0]) is not None
+    return bool(_LARGE_FIRST_LINE.match(source.head())) or _part(_whole(source)) is not None
+
+
+def read(source: Source) -> Iterator[ForeignRun]:
+    """The runs of a log, one after the other. Raises InputError when it cannot be read or holds no run."""
+    log, some = _Log(), False
+    lines = source.lines()
+    for run in log.runs((line.number, line.value) for line in lines):
+        some = True
+        yield run
+    if not some and (document := _whole(source)) is not None:
+        for run in _Log().runs([(1, document)]):
+            some = True
+            yield run
+    if not some:
+        raise InputError(f"{source.name} holds no iteration: rlms writes one at the end of each turn.")
+
+
+def _whole(source: Source) -> Any:
+    """A file that is one JSON document on several lines."""
+    return source.document() if source.head().lstrip()[:1] == b"{" else None
+
+
+def _part(value: Any) -> str | None:
+    """What an entry of a log is; None for what is no entry."""
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("prompt"), list | str) and isinstance(value.get("code_blocks"), list):
+        return "iteration"
+    if "root_model" in value and ("environment_type" in value or "max_iterations" in value):
+        return "metadata"
+    if isinstance(value.get("iterations"), list) and "run_metadata" in value:
+        return "trajectory"
+    inside = mapping(value.get("metadata"))
+    if "usage_summary" in value and isinstance(inside.get("iterations"), list):
+        return "completion"
+    return None
+
+
+class _Log:
+    """Splits the entries of a log into its runs."""
+
+    def __init__(self) -> None:
+        self._reading = Reading()
+        self._metadata: Mapping[str, Any] = {}
+        self._builder: RunBuilder | None = None
+        self._key = sha256()
+        self._counted: int | None = None
+        self._problems: list[str] = []
+
+    def runs(self, entries: Iterator[tuple[int, Any]] | list[tuple[int, Any]]) -> Iterator[ForeignRun]:
+        """The runs of numbered entries."""
+        for number, entry in entries:
+            part = _part(entry)
+            if part == "iteration":
+                if self._is_new(entry):
+                    yield from self._ended()
+                self._add(entry)
+            elif part == "metadata":
+                yield from self._ended()
+                self._metadata = {key: entry[key] for key in entry if key not in ("type", "timestamp")}
+            elif part is not None:
+                yield from self._ended()
+                yield from self._kept_in_memory(entry)
+            else:
+                self._problems.append(f"Line {number} is no entry of a log, or is cut off; it was left out.")
+        yield from self._ended()
+
+    def _is_new(self, entry: Mapping[str, Any]) -> bool:
+        counter, before = entry.get("iteration"), self._counted
+        self._counted = counter if type(counter) is int else None
+        if self._builder is None or self._builder.answered or starts_anew(entry):
+            return True
+        return before is not None and self._counted is not None and self._counted <= before
+
+    def _add(self, entry: Mapping[str, Any]) -> None:
+        if self._builder is None:
+            self._builder = RunBuilder(ForeignSpan("run"), self._reading, self._metadata)
+        self._note(entry)
+        self._builder.add(entry)
+        self._reading.go_down()
+
+    def _note(self, entry: Mapping[str, Any]) -> None:
+        """Put what makes an iteration this one into the key of its run."""
+        blocks = [mapping(block) for block in listed(entry.get("code_blocks"))]
+        cells = [[block.get("code"), mapping(block.get("result")).get("stdout")] for block in blocks]
+        said = [entry.get(key) for key in ("timestamp", "iteration", "response", "final_answer")]
+        self._key.update(as_text([*said, cells]).encode("utf-8", "surrogatepass"))
+
+    def _kept_in_memory(self, entry: Mapping[str, Any]) -> Iterator[ForeignRun]:
+        """A completion, or its trajectory, as the engine returns it."""
+        call = entry if "metadata" in entry else {"metadata": entry}
+        trajectory = mapping(call["metadata"])
+        self._builder = RunBuilder(
+            ForeignSpan("run"), self._reading, mapping(trajectory.get("run_metadata")), shared=True
+        )
+        for iteration in listed(trajectory.get("iterations")):
+            self._note(mapping(iteration))
+            self._builder.add(iteration)
+        self._reading.go_down()
+        if call is entry and call.get("response") is not None:
+            self._builder.top.texts.setdefault(sc.ANSWER, as_text(call["response"]))
+            self._builder.answered = True
+        yield from self._ended()
+
+    def _ended(self) -> Iterator[ForeignRun]:
+        builder, key = self._builder, self._key.hexdigest()
+        self._builder, self._key = None, sha256()
+        if builder is None or not builder.top.children:
+            return
+        builder.finish()
+        problems, self._problems = self._problems, []
+        yield _run(builder, key, problems)
+
+
+def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
+    top = builder.top
+    question = _question(top)
+    if question is not None:
+        top.texts = {sc.QUESTION: question, **top.texts}
+    calls = [span for span in top.walk() if span.kind == "sub_call"]
+    lacking = {
+        NO_SETTINGS: builder.model is None,
+        NO_QUESTION: question is None,
+        NO_END: not builder.answered,
+        LOCAL_TIME: builder.reading.clock.local,
+        SHARED_USAGE: any(call.tokens.mark == "known_wrong" for call in calls),
+    }
+    said = [*ALWAYS_MISSING, *(sentence for sentence, applies in lacking.items() if applies)]
+    sub_model = next((call.model for call in calls if call.model is not None), None)
+    return ForeignRun(
+        FORMAT, "rlms", key, top, builder.model, sub_model, said, problems, closed=builder.answered
+    )
+
+
+def _question(top: ForeignSpan) -> str | None:
+    """What the run was asked, out of the messages of its first root call."""
+    first = next((span for span in top.walk() if span.kind == "root_call"), None)
+    for _, text in (first.messages or ()) if first is not None else ():
+        for form in _QUESTIONS:
+            if (found := form.search(text)) is not None:
+                return found[1]
+    return None

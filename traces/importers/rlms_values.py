@@ -1,0 +1,196 @@
+"""Single values out of the logs of `rlms`: times, usage, variables, what went wrong in a cell."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from rlm_core.telemetry import as_json, sha256_text
+from traces.importers.foreign import TokenUse
+from traces.importers.source import as_text
+
+LOCAL_TIME: Final = "The log holds local times without their zone: they were read as times of this computer."
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PREVIEW: Final = 200  # characters of a variable, as in runs of this engine
+_MOST_ROWS: Final = 200
+#: Names that rlms defines itself: what it was given to read, how it loaded that, and past conversations.
+_OWN_NAMES: Final = re.compile(r"(context|history)(_\d+)?$")
+_LOADERS: Final = {
+    "json": re.compile(r"<module "),
+    "f": re.compile(r"<_io\.TextIOWrapper .*context_\d+\."),
+}
+_NO_PLAIN_TEXT: Final = re.compile(r"<.*>|\{.*\}|[A-Za-z_][\w.]*\(.*\)", re.DOTALL)
+#: How an exception stands at the end of a cell's stderr: local writes one line, others a whole traceback.
+_RAISED: Final = re.compile(r"^((?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*))(?:: |$)", re.MULTILINE)
+_QUERIES: Final = ("llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched")
+_AGAIN: Final = (
+    ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+
+
+class Clock:
+    """The times of one log in nanoseconds since the epoch. Those without a zone keep their distances: a
+    change to summer time in the log does not move them.
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[datetime, int] | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether times without a zone were read."""
+        return self._first is not None
+
+    def ns(self, value: Any) -> int | None:
+        """An ISO 8601 time; None where it is none, or before 1970."""
+        try:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is not None:
+                found = _ns(moment - _EPOCH)
+            else:
+                if self._first is None:
+                    self._first = moment, _ns(moment.astimezone() - _EPOCH)
+                found = self._first[1] + _ns(moment - self._first[0])
+        except (TypeError, ValueError, OverflowError, OSError):
+            return None
+        return found if found >= 0 else None
+
+
+def _ns(span: timedelta) -> int:
+    return span // timedelta(microseconds=1) * 1000
+
+
+def number(value: Any) -> float | None:
+    """A duration in seconds: finite and not negative, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e12 and math.isfinite(value) else None
+
+
+def usage_of(call: Mapping[str, Any]) -> TokenUse | None:
+    """The tokens that the log gives a call, all its models together; None where it gives none."""
+    said = _by_model(call)
+    if said:
+        counts = [(_count(one, "total_input_tokens"), _count(one, "total_output_tokens")) for one in said]
+    else:  # before 0.1.0
+        counts = [(_count(call, "prompt_tokens"), _count(call, "completion_tokens"))]
+    known = [(sent, made) for sent, made in counts if sent is not None and made is not None]
+    if len(known) < len(counts):
+        return None
+    return TokenUse(sum(sent for sent, _ in known), sum(made for _, made in known))
+
+
+def cost_of(call: Mapping[str, Any]) -> Decimal | None:
+    """The dollars that the log gives a call; None where it gives none."""
+    summary = call.get("usage_summary")
+    cost = number(summary.get("total_cost")) if isinstance(summary, dict) else None
+    return None if cost is None else Decimal(str(cost))
+
+
+def calls_of_model(call: Mapping[str, Any], model: str | None) -> int | None:
+    """How many calls to a model are in the usage of a call or child run."""
+    summary = call.get("usage_summary")
+    models = summary.get("model_usage_summaries") if isinstance(summary, dict) else None
+    said = models.get(model) if isinstance(models, dict) else None
+    return _count(said, "total_calls") if isinstance(said, dict) and len(models or ()) == 1 else None
+
+
+def _by_model(call: Mapping[str, Any]) -> list[dict[str, Any]]:
+    summary = call.get("usage_summary")
+    models = summary.get("model_usage_summaries") if isinstance(summary, dict) else None
+    return [one for one in models.values() if isinstance(one, dict)] if isinstance(models, dict) else []
+
+
+def _count(said: Mapping[str, Any], key: str) -> int | None:
+    value = said.get(key)
+    return value if type(value) is int and 0 <= value < 2**53 else None
+
+
+def raised(stderr: str) -> tuple[str, str, str] | None:
+    """The exception at the end of a cell's stderr, as type, message and what was printed before it."""
+    found = None
+    for place in _RAISED.finditer(stderr):
+        if _is_exception(place[2]) or stderr[: place.start()] == "\n":
+            found = place
+    if found is None:
+        return None
+    before = stderr[: found.start()]
+    traceback = before.rfind("Traceback (most recent call last)")
+    before = before if traceback < 0 else before[:traceback]
+    return found[1], stderr[found.end() :].strip(), before.removesuffix("\n")
+
+
+def _is_exception(name: str) -> bool:
+    known = getattr(builtins, name, None)
+    if isinstance(known, type):
+        return issubclass(known, BaseException)
+    return name.endswith(("Error", "Exception", "Exit", "Interrupt"))
+
+
+def one_batch(code: str) -> bool:
+    """Whether all calls that a cell makes come from one call of `llm_query_batched` or `rlm_query_batched`,
+    as far as its code tells.
+    """
+    try:
+        tree = ast.parse(code)
+        sites = _sites(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return len(sites) == 1 and sites[0][0].endswith("_batched") and not sites[0][1]
+
+
+def _sites(tree: ast.Module) -> list[tuple[str, bool]]:
+    """Where code names a query function, and whether that place may run more than once."""
+    found: list[tuple[str, bool]] = []
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, again = waiting.pop()
+        if isinstance(node, ast.Name) and node.id in _QUERIES:
+            found.append((node.id, again))
+        inside = again or isinstance(node, _AGAIN)
+        waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+class Locals:
+    """The variables of a run's code, told as what each cell changed."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, str] = {}
+
+    def changes(self, values: Any) -> str | None:
+        """The text of `sc.VARIABLES` after a cell, given all its variables as the log has them; None where it
+        has none. What was given to read is told by its length and hash only.
+        """
+        if not isinstance(values, dict):
+            return None
+        now: dict[str, str] = {}
+        rows: list[dict[str, Any]] = []
+        for name, value in values.items():
+            if name in _LOADERS and isinstance(value, str) and _LOADERS[name].match(value):
+                continue
+            now[name] = digest = sha256_text(as_text(value))[:32]
+            if self._before.get(name) != digest:
+                change = "changed" if name in self._before else "new"
+                rows.append(_row(name, value, digest, change))
+        rows += [{"name": name, "change": "deleted"} for name in self._before if name not in now]
+        self._before = now
+        return as_json(rows[:_MOST_ROWS])
+
+
+def _row(name: str, value: Any, digest: str, change: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "hash": digest, "change": change}
+    if not (isinstance(value, str) and _NO_PLAIN_TEXT.fullmatch(value)):  # else it may be what repr gave
+        row["type"] = type(value).__name__
+    if isinstance(value, str | list | dict):
+        row["size"] = len(value)
+    if not _OWN_NAMES.match(name):
+        row["preview"] = as_text(value)[:_PREVIEW]
+    return row
