@@ -14,6 +14,7 @@ from typing import Any, Final
 from rlm_core.errors import ConfigError, RecordError
 from rlm_core.limits import Limits
 from rlm_core.lm_handler import ToolSpec
+from rlm_core.models import check_model_id
 from rlm_core.options import DepthModels, Options
 from rlm_core.tools import Tool, has_function, without_function
 from traces.detail import decoded
@@ -123,10 +124,16 @@ def _models(said: Mapping[str, Any]) -> dict[int, DepthModels]:
     found = {}
     for depth, named in said.items():
         root, sub = (named.get(role) for role in ("root", "sub")) if isinstance(named, dict) else (None, None)
-        found[int(depth)] = DepthModels(
-            root if isinstance(root, str) else None, sub if isinstance(sub, str) else None
-        )
+        found[int(depth)] = DepthModels(_model(root), _model(sub))
     return found
+
+
+def _model(said: object) -> str | None:
+    """The id of a model. Raises ConfigError for a text that is none, such as an address."""
+    if not isinstance(said, str):
+        return None
+    check_model_id(said, "a model in the record")
+    return said
 
 
 def _whole(value: object) -> int | None:
