@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -153,9 +153,10 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, left:
     try:
         with archive.open(info) as stream:
             size = copied(stream, target, info.filename, left)
-        moment = datetime(*info.date_time).timestamp()
-        os.utime(target, (moment, moment))
     except _BROKEN:
         target.unlink(missing_ok=True)
         raise InputError("it is damaged in its archive") from None
+    with suppress(ValueError, OverflowError, OSError):  # an archive need not say when
+        moment = datetime(*info.date_time).timestamp()
+        os.utime(target, (moment, moment))
     return size

@@ -311,4 +311,4 @@ def _delta(place: Place, messages: tuple[tuple[str, str], ...]) -> tuple[int, tu
 
 
 def _time(value: Any, otherwise: int) -> int:
-    return value if type(value) is int and 0 <= value < LARGEST else min(otherwise, LARGEST - 1)
+    return value if type(value) is int and 0 <= value < LARGEST else max(0, min(otherwise, LARGEST - 1))
