@@ -14,9 +14,10 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from traces.importers.foreign import ForeignRun, ForeignSpan
-from traces.importers.rlms_spans import Reading, RunBuilder, listed, mapping, starts_anew
+from traces.importers.rlms_spans import Reading, RunBuilder, starts_anew
 from traces.importers.rlms_values import LOCAL_TIME
 from traces.importers.source import Source, as_text
+from traces.importers.values import items, table
 
 FORMAT: Final = "rlms"
 ALWAYS_MISSING: Final = (
@@ -81,7 +82,7 @@ def _part(value: Any) -> str | None:
         return "metadata"
     if isinstance(value.get("iterations"), list) and "run_metadata" in value:
         return "trajectory"
-    inside = mapping(value.get("metadata"))
+    inside = table(value.get("metadata"))
     if "usage_summary" in value and isinstance(inside.get("iterations"), list):
         return "completion"
     return None
@@ -132,20 +133,20 @@ class _Log:
 
     def _note(self, entry: Mapping[str, Any]) -> None:
         """Put what makes an iteration this one into the key of its run."""
-        blocks = [mapping(block) for block in listed(entry.get("code_blocks"))]
-        cells = [[block.get("code"), mapping(block.get("result")).get("stdout")] for block in blocks]
+        blocks = [table(block) for block in items(entry.get("code_blocks"))]
+        cells = [[block.get("code"), table(block.get("result")).get("stdout")] for block in blocks]
         said = [entry.get(key) for key in ("timestamp", "iteration", "response", "final_answer")]
         self._key.update(as_text([*said, cells]).encode("utf-8", "surrogatepass"))
 
     def _kept_in_memory(self, entry: Mapping[str, Any]) -> Iterator[ForeignRun]:
         """A completion, or its trajectory, as the engine returns it."""
         call = entry if "metadata" in entry else {"metadata": entry}
-        trajectory = mapping(call["metadata"])
+        trajectory = table(call["metadata"])
         self._builder = RunBuilder(
-            ForeignSpan("run"), self._reading, mapping(trajectory.get("run_metadata")), shared=True
+            ForeignSpan("run"), self._reading, table(trajectory.get("run_metadata")), shared=True
         )
-        for iteration in listed(trajectory.get("iterations")):
-            self._note(mapping(iteration))
+        for iteration in items(trajectory.get("iterations")):
+            self._note(table(iteration))
             self._builder.add(iteration)
         self._reading.go_down()
         if call is entry and call.get("response") is not None:
@@ -160,6 +161,9 @@ class _Log:
             return
         builder.finish()
         problems, self._problems = self._problems, []
+        if left_out := self._reading.left_out:
+            problems.append(f"{left_out} parts of its iterations are unusable and were left out.")
+            self._reading.left_out = 0
         yield _run(builder, key, problems)
 
 
@@ -186,8 +190,8 @@ def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
 def _question(top: ForeignSpan) -> str | None:
     """What the run was asked, out of the messages of its first root call."""
     first = next((span for span in top.walk() if span.kind == "root_call"), None)
-    for _, text in (first.messages or ()) if first is not None else ():
+    for _, said in (first.messages or ()) if first is not None else ():
         for form in _QUESTIONS:
-            if (found := form.search(text)) is not None:
+            if (found := form.search(said)) is not None:
                 return found[1]
     return None

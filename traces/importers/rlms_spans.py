@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rlm_core import semconv as sc
-from rlm_core.telemetry import as_json
 from traces.importers.foreign import ForeignSpan, TokenUse, Told, derived, known_wrong, missing, reported
 from traces.importers.rlms_values import (
     LOCAL_TIME,
@@ -15,12 +14,12 @@ from traces.importers.rlms_values import (
     Locals,
     calls_of_model,
     cost_of,
-    number,
     one_batch,
     raised,
     usage_of,
 )  # fmt: skip
 from traces.importers.source import as_text
+from traces.importers.values import amount, items, table, text
 
 STDERR: Final = "rlms.stderr"  # payload prefix: what a cell printed there, without its exception
 METADATA: Final = "rlms.metadata"  # the settings of a run, as JSON
@@ -39,15 +38,22 @@ class Reading:
     """What the runs of one log have in common: its clock, and child runs whose inside is still to be read."""
 
     clock: Clock = field(default_factory=Clock)
+    left_out: int = 0  # parts that should be objects and are none
     waiting: list[tuple[ForeignSpan, Mapping[str, Any]]] = field(default_factory=list)
+
+    def objects(self, value: Any) -> list[Mapping[str, Any]]:
+        """The JSON objects of a list; others are counted."""
+        found: list[Mapping[str, Any]] = [one for one in items(value) if isinstance(one, dict)]
+        self.left_out += len(items(value)) - len(found)
+        return found
 
     def go_down(self) -> None:
         """Read the inside of all child runs found so far."""
         while self.waiting:  # a log may nest deeper than recursion goes
             span, call = self.waiting.pop()
-            trajectory = mapping(call.get("metadata"))
-            builder = RunBuilder(span, self, metadata=mapping(trajectory.get("run_metadata")), shared=True)
-            for entry in listed(trajectory.get("iterations")):
+            trajectory = table(call.get("metadata"))
+            builder = RunBuilder(span, self, metadata=table(trajectory.get("run_metadata")), shared=True)
+            for entry in items(trajectory.get("iterations")):
                 builder.add(entry)
             builder.finish(call)
 
@@ -75,14 +81,15 @@ class RunBuilder:
     @property
     def model(self) -> str | None:
         """The root model."""
-        return string(self.metadata.get("root_model"))
+        return text(self.metadata.get("root_model"))
 
     def add(self, entry: Any) -> None:
         """One iteration of the log; anything else is passed over."""
         if not isinstance(entry, dict):
+            self.reading.left_out += 1
             return
-        blocks = [block for block in listed(entry.get("code_blocks")) if isinstance(block, dict)]
-        end, seconds = self.reading.clock.ns(entry.get("timestamp")), number(entry.get("iteration_time"))
+        blocks = self.reading.objects(entry.get("code_blocks"))
+        end, seconds = self.reading.clock.ns(entry.get("timestamp")), amount(entry.get("iteration_time"))
         start = self.last_ns if seconds is None else None if end is None else end - round(seconds * 1e9)
         if seconds is not None:
             lasted = reported(seconds)
@@ -120,7 +127,7 @@ class RunBuilder:
             return (("user", prompt),)
         if not isinstance(prompt, list):
             return None
-        sent = [_message(one) for one in prompt if isinstance(one, dict)]
+        sent = [_message(one) for one in prompt]
         if self.shared:
             first = self._replied if self._replied <= len(sent) else 0
             own = (place for place in range(first, len(sent)) if sent[place] == ("assistant", reply))
@@ -132,8 +139,8 @@ class RunBuilder:
 
     def _cell(self, block: Mapping[str, Any], begun: int | None) -> ForeignSpan:
         result, seconds = (
-            mapping(block.get("result")),
-            number(mapping(block.get("result")).get("execution_time")),
+            table(block.get("result")),
+            amount(table(block.get("result")).get("execution_time")),
         )
         cell = ForeignSpan("cell", start=_moment(begun))
         cell.seconds = missing() if seconds is None else reported(seconds)
@@ -144,7 +151,7 @@ class RunBuilder:
         self._stderr(cell, as_text(result.get("stderr") or ""))
         if (variables := self._names.changes(result.get("locals"))) is not None:
             cell.texts[sc.VARIABLES] = variables
-        calls = [call for call in listed(result.get("rlm_calls")) if isinstance(call, dict)]
+        calls = self.reading.objects(result.get("rlm_calls"))
         cell.children += _grouped(calls, one_batch(code), self.reading)
         self.cells += 1
         return cell
@@ -163,7 +170,7 @@ class RunBuilder:
         if final is None:
             return
         via = "answer"
-        results = [mapping(block.get("result")).get("final_answer") for block in blocks]
+        results = [table(block.get("result")).get("final_answer") for block in blocks]
         if isinstance(final, list) and len(final) == 2 and final[0] in ("FINAL", "FINAL_VAR"):
             via, final = final
         elif not blocks and entry.get("iteration_time") is None:
@@ -171,7 +178,7 @@ class RunBuilder:
         elif all(result is None for result in results):
             via = "FINAL_VAR" if "FINAL_VAR(" in as_text(entry.get("response")) else "FINAL"
         else:
-            which = next(number for number, result in enumerate(results) if result is not None)
+            which = next(place for place, result in enumerate(results) if result is not None)
             self.top.attributes[sc.ANSWER_CELL] = self.cells - len(blocks) + which
         self.top.texts[sc.ANSWER] = as_text(final)
         reason = "max_iterations" if via == "forced" else "final"
@@ -185,8 +192,6 @@ class RunBuilder:
             top.attributes[sc.ROOT_MODEL] = model
         if self.metadata:
             top.attributes[METADATA] = as_text(self.metadata)
-            most = self.metadata.get("max_iterations")
-            top.attributes |= {sc.LIMITS: as_json({"max_iterations": most})} if type(most) is int else {}
         if call is None:
             why = LOCAL_TIME if self.reading.clock.local else "the end of its first iteration less its time"
             top.start = derived(self.first_ns, why) if self.first_ns is not None else missing()
@@ -216,7 +221,7 @@ class RunBuilder:
 
 def starts_anew(entry: Mapping[str, Any]) -> bool:
     """Whether the root is told that it has not seen anything yet, as at the beginning of each run."""
-    messages = listed(entry.get("prompt"))
+    messages = items(entry.get("prompt"))
     last = messages[-1] if messages else None
     return isinstance(last, dict) and as_text(last.get("content") or "").startswith(_FIRST_TURN)
 
@@ -262,7 +267,7 @@ def _together(calls: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]
 
 def _mark_of_batch(call: Mapping[str, Any]) -> str:
     """What calls of one batch have in common, and no others."""
-    if call.get("metadata") is not None or (number(call.get("execution_time")) or 0) == 0:
+    if call.get("metadata") is not None or (amount(call.get("execution_time")) or 0) == 0:
         return _FAILED if call.get("error") is not None else f"{_ALONE} {id(call)}"
     return as_text([call.get("root_model"), call.get("usage_summary"), call.get("execution_time")])
 
@@ -272,8 +277,8 @@ def _call(call: Mapping[str, Any], shared: bool, reading: Reading) -> ForeignSpa
     usage, failure = usage_of(call), _failure(call)
     inside = isinstance(call.get("metadata"), dict)
     child = inside or (failure is not None and as_text(response or "").startswith(_CHILD_FAILED))
-    span = ForeignSpan("run" if child else "sub_call", model=string(call.get("root_model")))
-    seconds = number(call.get("execution_time"))
+    span = ForeignSpan("run" if child else "sub_call", model=text(call.get("root_model")))
+    seconds = amount(call.get("execution_time"))
     shared = shared and failure is None
     if seconds is not None and not (failure is not None and seconds == 0):
         span.seconds = known_wrong(seconds, _MEAN) if shared else reported(seconds)
@@ -314,7 +319,7 @@ def _failure(call: Mapping[str, Any]) -> str | None:
 
 def _rest(seconds: float, blocks: Sequence[Mapping[str, Any]]) -> float:
     """What is left of an iteration when its cells are taken off."""
-    cells = (number(mapping(block.get("result")).get("execution_time")) or 0 for block in blocks)
+    cells = (amount(table(block.get("result")).get("execution_time")) or 0 for block in blocks)
     return max(0.0, seconds - sum(cells))
 
 
@@ -326,18 +331,3 @@ def _message(one: Mapping[str, Any]) -> tuple[str, str]:
     return as_text(one.get("role") or ""), as_text(
         one.get("content") if one.get("content") is not None else ""
     )
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """A JSON object; an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def listed(value: Any) -> list[Any]:
-    """A JSON list; an empty one for anything else."""
-    return value if isinstance(value, list) else []
-
-
-def string(value: Any) -> str | None:
-    """A text that is not empty; None for anything else."""
-    return value if isinstance(value, str) and value else None

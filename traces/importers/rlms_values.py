@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from typing import Any, Final
 from rlm_core.telemetry import as_json, sha256_text
 from traces.importers.foreign import TokenUse
 from traces.importers.source import as_text
+from traces.importers.values import count, dollars, table
 
 LOCAL_TIME: Final = "The log holds local times without their zone: they were read as times of this computer."
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,20 +67,15 @@ def _ns(span: timedelta) -> int:
     return span // timedelta(microseconds=1) * 1000
 
 
-def number(value: Any) -> float | None:
-    """A duration in seconds: finite and not negative, else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value < 1e12 and math.isfinite(value) else None
-
-
 def usage_of(call: Mapping[str, Any]) -> TokenUse | None:
     """The tokens that the log gives a call, all its models together; None where it gives none."""
-    said = _by_model(call)
-    if said:
-        counts = [(_count(one, "total_input_tokens"), _count(one, "total_output_tokens")) for one in said]
-    else:  # before 0.1.0
-        counts = [(_count(call, "prompt_tokens"), _count(call, "completion_tokens"))]
+    models = table(table(call.get("usage_summary")).get("model_usage_summaries"))
+    said = [
+        (table(one).get("total_input_tokens"), table(one).get("total_output_tokens"))
+        for one in models.values()
+    ]
+    said = said or [(call.get("prompt_tokens"), call.get("completion_tokens"))]  # before 0.1.0
+    counts = [(count(sent), count(made)) for sent, made in said]
     known = [(sent, made) for sent, made in counts if sent is not None and made is not None]
     if len(known) < len(counts):
         return None
@@ -89,28 +84,13 @@ def usage_of(call: Mapping[str, Any]) -> TokenUse | None:
 
 def cost_of(call: Mapping[str, Any]) -> Decimal | None:
     """The dollars that the log gives a call; None where it gives none."""
-    summary = call.get("usage_summary")
-    cost = number(summary.get("total_cost")) if isinstance(summary, dict) else None
-    return None if cost is None else Decimal(str(cost))
+    return dollars(table(call.get("usage_summary")).get("total_cost"))
 
 
 def calls_of_model(call: Mapping[str, Any], model: str | None) -> int | None:
-    """How many calls to a model are in the usage of a call or child run."""
-    summary = call.get("usage_summary")
-    models = summary.get("model_usage_summaries") if isinstance(summary, dict) else None
-    said = models.get(model) if isinstance(models, dict) else None
-    return _count(said, "total_calls") if isinstance(said, dict) and len(models or ()) == 1 else None
-
-
-def _by_model(call: Mapping[str, Any]) -> list[dict[str, Any]]:
-    summary = call.get("usage_summary")
-    models = summary.get("model_usage_summaries") if isinstance(summary, dict) else None
-    return [one for one in models.values() if isinstance(one, dict)] if isinstance(models, dict) else []
-
-
-def _count(said: Mapping[str, Any], key: str) -> int | None:
-    value = said.get(key)
-    return value if type(value) is int and 0 <= value < 2**53 else None
+    """How many calls to a model are in the usage of a child run; None where other models are in it too."""
+    models = table(table(call.get("usage_summary")).get("model_usage_summaries"))
+    return count(table(models.get(model or "")).get("total_calls")) if len(models) == 1 else None
 
 
 def raised(stderr: str) -> tuple[str, str, str] | None:
