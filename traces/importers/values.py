@@ -1,0 +1,153 @@
+"""Values of a foreign record, which is untrusted: each is read as what it should be, or is not there.
+
+Texts, counts, money and moments by type and range, and documents of which only the beginning was written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from rlm_core.telemetry import sha256_text
+from traces.facts import LARGEST
+from traces.importers.source import Source, as_text
+from traces.spool import DECODER
+
+_LARGEST_SALVAGED: Final = 64 * 1024 * 1024  # bytes of a cut document that are searched for its whole part
+_DEAREST: Final = Decimal(10**9)  # US dollars
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]|[^\s{}\[\],:"]+|"', re.DOTALL)
+_CLOSES: Final = {"{": "}", "[": "]"}
+#: A line that names an exception, as Python prints the last line of a traceback.
+_RAISED: Final = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)):? ?(.*)")
+
+
+def text(value: Any) -> str | None:
+    """A text that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def count(value: Any) -> int | None:
+    """A whole number from 0 that can be added up, else None."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < LARGEST else None
+
+
+def amount(value: Any) -> float | None:
+    """A finite number from 0, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and 0 <= number < LARGEST else None
+
+
+def dollars(value: Any) -> Decimal | None:
+    """An amount of money from 0, given as number or text, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        usd = Decimal(str(value))
+    except (InvalidOperation, ValueError):
+        return None
+    return usd if usd.is_finite() and 0 <= usd < _DEAREST else None
+
+
+def moment(value: Any) -> int | None:
+    """An ISO 8601 time with its zone as nanoseconds since the epoch, else None."""
+    if not isinstance(value, str):
+        return None
+    try:
+        when = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        return None
+    try:
+        since = when - _EPOCH
+    except OverflowError:
+        return None
+    nanoseconds = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    return nanoseconds if 0 <= nanoseconds < LARGEST else None
+
+
+def table(value: Any) -> Mapping[str, Any]:
+    """A JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """A JSON list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def some_text(value: Any) -> str | None:
+    """A value as text, others than strings as JSON; None for null and for the empty text."""
+    return None if value is None else text(as_text(value))
+
+
+def digest(value: Any) -> str:
+    """What tells one content from others: the sha256 of its JSON."""
+    return sha256_text(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str))
+
+
+def exception_in(output: str) -> tuple[str, str, str] | None:
+    """Output that ends with an exception as (what was printed before it, its type, its message).
+
+    None where no line names one. The last such line counts: what a program printed before may name others.
+    """
+    lines = output.split("\n")
+    for number in range(len(lines) - 1, -1, -1):
+        if found := _RAISED.match(lines[number]):
+            message = "\n".join([found[2], *lines[number + 1 :]]).strip()
+            return "\n".join(lines[:number]).rstrip("\n"), found[1], message
+    return None
+
+
+def whole_or_part(source: Source) -> tuple[Any, bool]:
+    """A file as one JSON value, and whether it is whole.
+
+    Of one that ends too early the complete values are given, None where there are none. Raises InputError
+    when the file cannot be read.
+    """
+    value = source.document()
+    if value is not None:
+        return value, True
+    with source.path.open("rb") as file:
+        data = file.read(_LARGEST_SALVAGED)
+    return _part(data.decode("utf-8-sig", "replace")), False
+
+
+def _part(cut: str) -> Any:
+    """The value that begins a text, closed after the last of its parts that is complete."""
+    open_now: list[str] = []
+    safe, key_next = 0, False
+    for found in _TOKEN.finditer(cut):
+        token, last = found[0], found.end()
+        if token in "{[":
+            open_now.append(_CLOSES[token])
+            safe, key_next = last, token == "{"
+        elif token in "}]":
+            if not open_now or open_now.pop() != token:
+                return None
+            safe, key_next = last, False
+            if not open_now:
+                break
+        elif token in ",:":
+            key_next = token == "," and open_now[-1:] == ["}"]
+        elif token == '"':  # a text that was cut
+            break
+        elif not key_next and (token[0] == '"' or last < len(cut)) and open_now:
+            safe = last
+    try:
+        return DECODER.decode(cut[:safe].strip() + "".join(reversed(open_now)))
+    except (ValueError, RecursionError):
+        return None
