@@ -23,7 +23,7 @@ _PAST: Final = f"""
     SELECT corpus_id = $corpus, cost_usd::VARCHAR, (tok_input + tok_output)::BIGINT, sub_calls, seconds
     FROM run
     WHERE status = 'ok' AND coalesce(stop_reason, 'final') = 'final' AND replay_of IS NULL
-      AND resumed_from IS NULL
+      AND resumed_from IS NULL AND coalesce(imported_from, '{sc.IMPORT_OWN}') = '{sc.IMPORT_OWN}'
       AND root_model = $root AND sub_model = $sub AND demo = $demo AND coalesce(strategy, 'rlm') = $strategy
       AND (corpus_id = $corpus
            OR TRY_CAST(json_extract_string(facts, '$."{sc.CORPUS_CHARS}"') AS BIGINT)

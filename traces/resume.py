@@ -23,6 +23,7 @@ from rlm_core.tools import Tool
 from traces.continuing import Continuing, Where
 from traces.detail import decoded, sent_messages
 from traces.home import Home
+from traces.imported import not_again
 from traces.program import Program, Turn, read_program
 from traces.recorded_settings import lacking, read_limits
 from traces.replay_facts import top_facts
@@ -120,6 +121,8 @@ def no_dead_run(view: RunView) -> str | None:
     run = view.summary
     if view.live:
         return f"run {run.run_id} is still going on: there is nothing to resume"
+    if (why := not_again(run)) is not None:
+        return why
     if run.replay_of is not None:
         return f"run {run.run_id} plays run {run.replay_of} again: only a run that was asked can be resumed"
     if run.stop_reason == "final":

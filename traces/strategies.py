@@ -16,8 +16,9 @@ from rlm_core import semconv as sc
 from rlm_core.models import is_demo
 from traces.facts import Facts
 from traces.home import Home
+from traces.imported import is_foreign
 from traces.opinions import NORMALISED
-from traces.rows import Tokens, money_json
+from traces.rows import RunSummary, Tokens, money_json
 from traces.runs import Warn, load_run
 from traces.same_answer import same_answer
 from traces.view import RunView
@@ -88,6 +89,11 @@ def strategy_rows(
     return [_row(load_run(home, run_id, warn=warn), expected, how) for run_id in run_ids]
 
 
+def strategy_of(run: RunSummary) -> str:
+    """The strategy of a run; of one that another engine made, the format of its record."""
+    return str(run.imported_from) if is_foreign(run) else run.strategy or RLM
+
+
 def _row(view: RunView, expected: str | None, how: str) -> StrategyRow:
     run, facts = view.summary, Facts(view.spans[0].attributes if view.spans else {})
     demo = run.demo or any(span.role is not None and is_demo(span.model or "") for span in view.spans)
@@ -96,7 +102,7 @@ def _row(view: RunView, expected: str | None, how: str) -> StrategyRow:
     quality = expected is not None and tried and not (demo or scripted)
     kinds = Counter(span.kind for span in view.spans)
     return StrategyRow(
-        strategy=run.strategy or RLM,
+        strategy=strategy_of(run),
         run_id=run.run_id,
         answer=run.answer,
         stop_reason=run.stop_reason,

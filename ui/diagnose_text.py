@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rlm_core import semconv as sc
 from traces.candidates import texts_of
 from traces.diagnosis_words import name_of, put_in
+from traces.imported import not_again
 from traces.same_answer import explain
 from traces.trial import MODES
 from ui.figures import counted, money
@@ -53,7 +54,7 @@ def diagnosis_lines(
     yield from (f"assumed: {line(sentence)}" for sentence in found.assumed)
     yield from (f"warning: {line(sentence)}" for sentence in found.warnings)
     yield _cost(found)
-    yield from _further(found, good, home)
+    yield from _further(view, found, good, home)
     for offer in offers:
         same = "the same answer" if offer.same_answer else "another answer"
         yield line(f"compare with a run that gave {same}, {_short(offer.answer)}: {offer.command}")
@@ -156,7 +157,7 @@ def _cost(found: Diagnosis) -> str:
     )
 
 
-def _further(found: Diagnosis, good: RunView | None, home: str) -> Iterator[str]:
+def _further(view: RunView, found: Diagnosis, good: RunView | None, home: str) -> Iterator[str]:
     if found.culprits and found.outcome == "reached_root" and not found.asked_again:
         against = "" if good is None else f" --good {good.run_id}"
         given = found.target is not None and found.target.origin == "expected"
@@ -167,7 +168,7 @@ def _further(found: Diagnosis, good: RunView | None, home: str) -> Iterator[str]
         yield f"look deeper: rlmscope span {found.run_id} {found.culprits[0].span_id}{home}"
     if good is not None:
         yield f"compare: rlmscope diff {found.run_id} {good.run_id}{home}"
-    elif not found.proven and found.verdict != "right":
+    elif not found.proven and found.verdict != "right" and not_again(view.summary) is None:
         yield f"make a twin to compare with: rlmscope replay {found.run_id} --mode live{home}"
 
 

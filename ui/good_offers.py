@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import RLMScopeError
+from traces.imported import is_foreign
 from traces.questions import asked
 from traces.same_answer import same_answer
 
@@ -48,10 +49,13 @@ def good_offers(home: Home, view: RunView, found: Diagnosis, option: str = "") -
     if target is not None:
         how = "" if target.how == "normalised" else f" --match={quote(target.how)}"
         told = f" --expected={quote(target.text)}{how}"
+    ask = f"diagnose {view.run_id} --good"
+    if is_foreign(view.summary):  # nothing can be tried out: what is left is to look at both
+        ask, told = f"diff {view.run_id}", ""
     fitting = [
         Offer(
             run.run_id, run.answer, same_answer(run.answer, own) is True,
-            f"rlmscope diagnose {view.run_id} --good {run.run_id}{told}{option}",
+            f"rlmscope {ask} {run.run_id}{told}{option}",
         )
         for run in _fitting(home, view.summary) if run.answer is not None
     ]  # fmt: skip

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from traces.diff import Diff
+from traces.imported import not_again
 from traces.same_answer import explain
 from traces.trial import Budget
 from ui.figures import counted
@@ -38,6 +40,9 @@ def forms(record: Record, offer: Offer, against: Against | None, target: Job, be
     one, two, three = st.columns(3, gap="medium")
     with one, st.container(border=True, key="way-compare"):
         _compare(record, offer, against, begin)
+    if (why := not_again(record.view.summary)) is not None:
+        _switched_off(two, three, why)
+        return
     with two, st.container(border=True, key="way-test"):
         st.markdown("##### 2 · Test this sub-answer")
         st.caption("One replay with another text, mostly in a second. Free, unless a model is to be asked.")
@@ -46,6 +51,15 @@ def forms(record: Record, offer: Offer, against: Against | None, target: Job, be
             begin(job)
     with three, st.container(border=True, key="way-search"):
         _search(good, target, begin)
+
+
+def _switched_off(two: DeltaGenerator, three: DeltaGenerator, why: str) -> None:
+    """The two ways that play a run again, with the reason why this one cannot be."""
+    for column, words in ((two, "2 · Test this sub-answer"), (three, "3 · Find minimal cause")):
+        with column, st.container(border=True):
+            st.markdown(f"##### {words}")
+            note(why)
+            st.button(words.split(" · ")[1], disabled=True, key=f"way-off-{words[0]}")
 
 
 def _compare(record: Record, offer: Offer, against: Against | None, begin: Begin) -> None:
@@ -63,6 +77,8 @@ def _compare(record: Record, offer: Offer, against: Against | None, begin: Begin
             plain.text(difference_words(against.difference))
         page, query = compare_link(record.view.run_id, against.good.run.run_id)
         st.page_link(page, label=":blue[Compare the two runs]", query_params=query)
+    if not_again(record.view.summary) is not None:
+        return
     usable = against is not None and against.good.same_cells
     with st.expander("Make a twin", expanded=not usable, key="way-twin"):
         job = twin_form(record)

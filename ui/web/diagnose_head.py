@@ -8,11 +8,13 @@ import streamlit as st
 
 from traces.diagnosis_state import State
 from traces.home import Home
+from traces.imported import not_again
 from ui.visible import line
 from ui.web import plain
 from ui.web.diagnose_history import kept_diagnoses
 from ui.web.diagnose_words import REPLAYABLE, badge
 from ui.web.expected_field import expected_field
+from ui.web.import_note import import_badge
 from ui.web.run_record import Record
 from ui.web.run_words import COLOURS, status_word
 
@@ -26,7 +28,11 @@ def head(record: Record) -> None:
     with left, st.container(key="diagnose-head", gap="xsmall"):
         with st.container(horizontal=True, gap="small", vertical_alignment="top"):
             st.badge(word, color=COLOURS[word])
-            replayable(record.home, record.view.run_id)
+            import_badge(run)
+            if not_again(run) is None:
+                replayable(record.home, record.view.run_id)
+            else:
+                st.badge("cannot be replayed", color="orange")
             with st.container(width="stretch", key="diagnose-question"):
                 plain.text(line((run.question or "(the question is not recorded)")[: _ANSWER_CHARS * 2]))
         st.caption("Answer")

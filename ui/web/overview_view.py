@@ -13,7 +13,7 @@ from traces.overview import FanOut, Overview, Prompts, overview
 from traces.reading import RunView, SpanRow
 from traces.summing import Spend
 from traces.tree import OUTCOMES
-from ui.figures import counted, duration, least, money, with_tokens
+from ui.figures import counted, duration, least, money, tokens
 from ui.web import plain
 from ui.web.coverage_part import percent
 from ui.web.findings_view import place
@@ -82,7 +82,7 @@ def _fan_out(view: RunView, one: FanOut, number: int, children: bool) -> Item:
         *([f"{one.child_runs:,}"] if children else []),
         _came_out(one.outcomes),
         _money(one.spend),
-        "" if cell is None or cell.seconds is None else duration(cell.seconds),
+        "" if cell is None or cell.end_ns is None else duration(cell.seconds),
     )
     key = f"unknown {number}" if cell is None else cell.span_id
     return Item(key, cells, None if cell is None else href(run_link(view.run_id, cell.span_id)))
@@ -152,7 +152,7 @@ def _call(view: RunView, span: SpanRow, total: Spend, by_tokens: bool) -> Item:
     cells = (
         place(view, span.span_id),
         span.model,
-        with_tokens(span.tokens).removeprefix("tokens "),
+        tokens(span.tokens),
         money(span.cost_usd, span.cost_status),
         share,
     )

@@ -10,20 +10,23 @@ import streamlit as st
 
 from rlm_core.sandbox import level_words
 from traces.calls import served_calls
+from traces.imported import is_foreign
 from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.summing import spend_of
 from traces.tree import outcome
 from ui.figures import counted, duration, least, tokens
+from ui.trust_text import marked
 from ui.visible import line
 from ui.web import plain
+from ui.web.import_note import import_badge, import_note
 from ui.web.notices import Colour, note, problem, said
 from ui.web.places import diagnose_link
 from ui.web.replay_note import replay_note
 from ui.web.resume_form import resume_offer
 from ui.web.run_record import Record
 from ui.web.run_ways import continued_note, mark_note, resumed_note, strategy_badge, way_facts
-from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped
+from ui.web.run_words import COLOURS, Remarks, cost_words, incomplete, remarks, status_word, stopped, top_span
 from ui.web.samples import example_note
 from ui.web.verdict_view import verdict
 from ui.web.ways import narrow_tree, way
@@ -71,12 +74,14 @@ def header(record: Record) -> None:
             if run.replay_of is not None or run.resumed_from is not None:
                 st.badge("replay" if run.resumed_from is None else "resumed", color="blue")
             strategy_badge(run.strategy)
+            import_badge(run)
             with st.container(width="stretch", key="run-question"):
                 _bounded(run.question or "(the question is not recorded)", "run-question-text", "question")
             with st.container(width="content", key="run-id"):
                 plain.code(run.run_id)
         _answer(view, remarked)
         _facts(record)
+        import_note(record)
         _remarks(view, remarked)
         replay_note(record)
         resumed_note(record)
@@ -162,7 +167,7 @@ def _bounded(text: str, key: str, name: str = "answer") -> None:
 def _facts(record: Record) -> None:
     view = record.view
     run = view.summary
-    served = served_calls(view)
+    served, top = served_calls(view), top_span(view)
     with st.container(horizontal=True, gap="medium", key="run-facts"):
         fact("Root model", run.root_model or "unknown")
         fact("Sub-model", run.sub_model or "unknown")
@@ -171,9 +176,11 @@ def _facts(record: Record) -> None:
         fact("Sub-calls", _with(run.sub_calls, **calls))
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run) + _shares(view))
-        fact("Time", duration(_elapsed(view)))
-        fact("Started", run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown")
-        fact("Sandbox", level_words(run.sandbox))
+        trust = {} if top is None else top.trusted
+        fact("Time", marked(duration(_elapsed(view)), trust, "seconds"))
+        began = run.started[:19].replace("T", " ") + " UTC" if run.started else "unknown"
+        fact("Started", marked(began, trust, "start"))
+        fact("Sandbox", level_words(run.sandbox) if not is_foreign(run) else "unknown")
         for label, value in record.once(way_facts):
             fact(label, value)
 

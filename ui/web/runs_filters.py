@@ -14,7 +14,7 @@ import streamlit as st
 
 from traces.opinions import VERDICTS, Opinions
 from traces.reading import RunSummary
-from traces.strategies import RLM
+from traces.strategies import strategy_of
 from ui.visible import line
 from ui.web.notices import note
 from ui.web.run_words import COLOURS
@@ -76,7 +76,7 @@ def arrive() -> None:
 
 def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str]) -> Wanted:
     """Draw the filters and say what they ask for. `corpora` are names of corpora by id."""
-    strategies = sorted({run.strategy or RLM for run in runs})
+    strategies = sorted({strategy_of(run) for run in runs})
     several = len(strategies) > 1 or asked_for("strategy")  # else the field would only take room
     models = {model for run in runs for model in (run.root_model, run.sub_model) if model}
     used = list(dict.fromkeys(run.corpus_id for run in runs if run.corpus_id))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from traces.opinions import VERDICTS, Opinions
 from traces.questions import Question, asked
 from traces.reading import RunSummary
-from traces.strategies import RLM
+from traces.strategies import RLM, strategy_of
 from ui.figures import counted, duration, money
 from ui.web import verdict_view
 from ui.web.listing import moment
@@ -25,6 +25,7 @@ KINDS: Final = {
     "demo": "answered by the demo model",
     "model": "answered by a language model",
     "resumed": "continued from a dead run",
+    "imported": "read from another record",
 }
 _TEXT_SHOWN: Final = 300  # characters of a question or answer in a cell
 _ANSWERS_SHOWN: Final = 3  # different answers named in the line of a question
@@ -87,7 +88,7 @@ def matching(runs: Sequence[RunSummary], wanted: Wanted, said: Opinions) -> list
         and wanted.model in ("", run.root_model, run.sub_model)
         and wanted.corpus in ("", run.corpus_id)
         and (not wanted.kind or wanted.kind in _kinds(run))
-        and wanted.strategy in ("", run.strategy or RLM)
+        and wanted.strategy in ("", strategy_of(run))
         and (not wanted.same or asked(run) == question)
         and (not words or _has(_searched(run, said), words))
     ]
@@ -96,7 +97,7 @@ def matching(runs: Sequence[RunSummary], wanted: Wanted, said: Opinions) -> list
 def _searched(run: RunSummary, said: Opinions) -> str:
     opinion = said.of(run.run_id)
     own = (opinion.note, opinion.expected) if opinion is not None else ()
-    fields = (run.question, run.answer, run.root_model, run.sub_model, run.run_id, *own)
+    fields = (run.question, run.answer, run.root_model, run.sub_model, run.run_id, run.imported_from, *own)
     return "\n".join([*(field for field in fields if field), *said.tags(run.run_id)]).casefold()
 
 
@@ -107,6 +108,7 @@ def _has(text: str, words: Iterable[str]) -> bool:
 def _kinds(run: RunSummary) -> tuple[str, ...]:
     example = example_note(run.run_id) is not None
     found = {"resumed": run.resumed_from is not None, "example": example}
+    found["imported"] = run.imported_from is not None
     return ("demo" if run.demo else "model", *(kind for kind, fits in found.items() if fits))
 
 
@@ -158,6 +160,7 @@ def _own_tags(run: RunSummary) -> list[str]:
     """What stands before the tags that people gave."""
     example = example_note(run.run_id)
     tags = [] if run.strategy in (None, RLM) else [str(run.strategy)]
+    tags += [] if run.imported_from is None else [f"imported: {run.imported_from}"]
     tags += ["replay"] if run.replay_of is not None else [] if example is None else [_example(example)]
     return tags + (["resumed"] if run.resumed_from is not None else [])
 

@@ -11,7 +11,8 @@ from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
 from traces.tree import OUTCOMES
 from ui.figures import counted, duration, money, spent, tokens
-from ui.web.notices import Colour
+from ui.trust_text import marked, reasons
+from ui.web.notices import Colour, note
 from ui.web.run_header import fact
 from ui.web.span_tables import from_one, taken
 
@@ -21,6 +22,7 @@ _SERVED: Final = {"record": "an answer this run already had", "cache": "an equal
 
 def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
     """Model, tokens, cost, times and where a call came from; of a parent what the calls below it took."""
+    trust = detail["trust"]
     with st.container(horizontal=True, gap="medium", key="span-facts"):
         if span.kind in _CALLS:
             returned = span.model_returned if span.model_returned not in (None, span.model) else None
@@ -28,14 +30,16 @@ def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
         for label, value in _token_facts(span, detail):
             fact(label, value)
         if span.kind in _CALLS and span.end_ns is not None:
-            fact("Cost", money(detail.get("cost_usd"), span.cost_status))
+            fact("Cost", marked(money(detail.get("cost_usd"), span.cost_status), trust, "cost"))
         for label, value in _facts_below(detail["below"]):
             fact(label, value)
-        fact("Time", taken(span))
+        fact("Time", marked(taken(span), trust, "seconds"))
         start = min((other.start_ns for other in view.spans), default=span.start_ns)
-        fact("Began after", duration(max(0, span.start_ns - start) / 1e9))
+        fact("Began after", marked(duration(max(0, span.start_ns - start) / 1e9), trust, "start"))
         for label, value in _other_facts(span):
             fact(label, value)
+    for why in reasons(detail):
+        note(why)
 
 
 def remarks_of(span: SpanRow) -> list[tuple[str, Colour, str]]:
@@ -65,7 +69,7 @@ def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, st
     if span.kind not in _CALLS or span.end_ns is None:
         return []
     if span.tokens is None:
-        return [("Tokens", "unknown")]
+        return [("Tokens", marked("unknown", detail["trust"], "tokens"))]
     given = f"{span.tokens['input']:,}"
     cached = [
         f"{count:,} {word}"
@@ -79,7 +83,7 @@ def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, st
     estimated = " (counted here)" if detail["attributes"].get(sc.USAGE_ESTIMATED) is True else ""
     return [
         ("Tokens in", given + (f" ({', '.join(cached)})" if cached else "")),
-        ("Tokens out", made + estimated),
+        ("Tokens out", marked(made + estimated, detail["trust"], "tokens")),
     ]
 
 

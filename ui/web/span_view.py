@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
+from traces.imported import is_foreign
 from traces.reading import RunView, SpanRow, span_detail
 from traces.steps import Replay
 from traces.suspects import Suspect
@@ -16,6 +17,7 @@ from traces.tree import outcome
 from ui.tree import problem as what_went_wrong
 from ui.web import plain
 from ui.web.copy_button import copy_button
+from ui.web.import_note import NOT_AGAIN
 from ui.web.notices import note, problem, said
 from ui.web.places import diagnose_link, href, run_link
 from ui.web.run_record import Record, Select
@@ -129,6 +131,9 @@ def _to_test(view: RunView, span: SpanRow) -> None:
     words = "Test this code" if span.kind == "cell" else "Test this sub-answer"
     if not view.live and (span.kind in ("sub_call", "cell") or span.is_child_run):
         page, query = diagnose_link(view.run_id, span_id=span.span_id)
+        if is_foreign(view.summary):
+            st.page_link(page, label=words, query_params=query, disabled=True, help=NOT_AGAIN)
+            return
         st.page_link(page, label=f":blue[{words}]", query_params=query)
 
 

@@ -12,6 +12,7 @@ from traces.home import Home
 from traces.prices import price_table
 from traces.spend import Chosen, Totals, per_run
 from ui.figures import counted, money, tokens
+from ui.trust_text import marks_of_calls
 from ui.visible import line
 from ui.web import plain
 from ui.web.notices import note, said
@@ -89,6 +90,8 @@ def remarks(home: Home, totals: Totals) -> None:
             f"Not counted: {counted(totals.served, 'call')} of replays and resumed runs that no "
             "model was asked for (answered from the record or by a patch, or refused)."
         )
+    for words in marks_of_calls(totals.whole):
+        note(words)
     if totals.gaps:
         note(
             f"The record of {counted(totals.gaps, 'run')} has gaps: calls may be missing, "

@@ -11,8 +11,9 @@ from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
 from traces.steps import Calls, Replay, Step
 from traces.tree import OUTCOMES, outcome
-from ui.figures import counted, money, spent, with_tokens
+from ui.figures import counted, money, spent, tokens, with_tokens
 from ui.tree import problem as what_went_wrong
+from ui.trust_text import marked
 from ui.visible import line
 from ui.web import plain
 from ui.web.notices import note, problem
@@ -101,7 +102,11 @@ def _replied(view: RunView, step: Step) -> None:
         st.caption("(nothing on record)")
         return
     cost = money(root.cost_usd, root.cost_status)
-    st.caption(f"{with_tokens(root.tokens)} · cost {cost} · {taken(root)}")
+    trust = root.trusted
+    used = marked(tokens(root.tokens), trust, "tokens")
+    time = marked(taken(root), trust, "seconds")
+    label = "" if root.trust is None else "time "
+    st.caption(f"tokens {used} · cost {marked(cost, trust, 'cost')} · {label}{time}")
     if wrong := what_went_wrong(root):
         problem(wrong)
     text, named = _payload(view, root, sc.RESPONSE)
@@ -160,7 +165,7 @@ def _call(number: int, calls: Calls, select: Select) -> None:
                 st.badge(f"{count:,} {name}", color=COLOURS.get(name, "red"))
         cost = spent(total.usd, total.status, total.known_usd)
         if total.calls:
-            st.caption(f"{with_tokens(total.tokens)} · cost {cost}", width="content")
+            st.caption(f"{with_tokens(total.tokens, total.untold)} · cost {cost}", width="content")
         if calls.bad is not None:
             label = f"First {outcome(calls.bad)}"
             st.button(label, key=f"step-bad-{number}", on_click=select, args=(calls.bad.span_id,))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from traces.imported import is_timed
 from traces.narrow import with_parents
 from traces.reading import Group, Node, build_tree, mark_gaps
 from traces.tree import Totals, outcome
@@ -79,7 +80,7 @@ def tree_rows(view: RunView, shape: Shape | None = None) -> TreeRows:
     for top in tops:
         whole.add(top.totals)
     made = TreeRows(seconds=whole.seconds or 0.0, name=shape.name)
-    describe = Describer(whole, view.summary.sub_model, shape.suspects)
+    describe = Describer(whole, view.summary.sub_model, shape.suspects, timed=is_timed(view))
     cut = _Cut(view, shape)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
     stack: list[tuple[int, Node | Group]] = [(0, top) for top in reversed(cut.kept(tops))]

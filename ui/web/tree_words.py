@@ -55,7 +55,10 @@ class Row:
 class Describer:
     """Makes rows: words, figures, and places on the time line of the whole run."""
 
-    def __init__(self, whole: Totals, sub_model: str | None, suspects: Mapping[str, Suspect]) -> None:
+    def __init__(
+        self, whole: Totals, sub_model: str | None, suspects: Mapping[str, Suspect], *, timed: bool = True
+    ) -> None:
+        self._timed = timed
         self._first = whole.first_ns or 0
         self._span = max((whole.last_ns or 0) - self._first, 1)
         self._sub_model = sub_model
@@ -68,6 +71,8 @@ class Describer:
         key = span.span_id if span is not None else _group_key(item)
         status, tone = _group_status(group) if group is not None else _status(item)
         first, last = (totals.first_ns, totals.last_ns) if span is None else (span.start_ns, span.end_ns)
+        if totals.untimed or (span is not None and not span.start_told):
+            first = None  # a place on the time line would be made up
         start, width = self._on_time_line(first, last)
         return Row(
             key=key,
@@ -79,12 +84,19 @@ class Describer:
             tone=tone,
             tokens=_tokens(span, totals.spend),
             cost=_cost(span, totals.spend),
-            time="" if first is None or last is None else duration((last - first) / 1e9),
+            time=self._time(span, totals, first, last),
             start=start,
             width=width,
             opened=opened,
             look="fan" if group is not None else "" if fits else "parent",
         )
+
+    def _time(self, span: SpanRow | None, totals: Totals, first: int | None, last: int | None) -> str:
+        if totals.untimed:
+            return "?" if self._timed else ""
+        if span is not None and span.trust is not None:
+            return "" if span.seconds is None else duration(span.seconds)
+        return "" if first is None or last is None else duration((last - first) / 1e9)
 
     def _note(self, span: SpanRow | None) -> str:
         """What went wrong, else what speaks against it, else its beginning."""
@@ -169,7 +181,10 @@ def _tokens(span: SpanRow | None, spend: Spend) -> str:
         return ""
     if span is not None and span.kind in CALLS and span.tokens is None:
         return "" if span.end_ns is None else "?"
-    return f"{spend.input + spend.output:,}"
+    total = spend.input + spend.output
+    if spend.untold:
+        return f"≥ {total:,}" if total else "?"
+    return f"{total:,}"
 
 
 def _cost(span: SpanRow | None, spend: Spend) -> str:
