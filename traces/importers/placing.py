@@ -128,6 +128,7 @@ def _cell_facts(span: ForeignSpan, run: RunPlace) -> Facts:
     calls = code.makes_sub_calls or any(below.kind in ("sub_call", "batch", "run") for below in span.children)
     phase = "Aggregate" if run.from_calls.intersection(code.reads) else "Explore"
     phase = "Terminate" if code.ends_run else "Decompose" if calls else phase
+    phase = str(span.attributes.get(sc.PHASE, phase))  # who reads a log may know which cell ended its run
     if calls:
         run.from_calls.update(code.writes)
     return {
