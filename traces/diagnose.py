@@ -314,7 +314,10 @@ class Work:
             return trial
         assert self.player is not None
         patches = [one.patch for one in (*found.members, *self.background)]
-        kept = record_replay(self.recorded_in, self.player, patches, mode=self.mode, target=self.target)
+        kept = record_replay(
+            self.recorded_in, self.player, patches, mode=self.mode, target=self.target,
+            warn=self.warnings.append,
+        )  # fmt: skip
         self.trials.append(kept)
         self.tell(kept)
         if kept.outcome == trial.outcome or self.cancelled():

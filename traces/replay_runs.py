@@ -47,10 +47,12 @@ def record_replay(
     run_id: str | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     on_event: Watcher | None = None,
+    warn: Callable[[str], None] = lambda words: None,
 ) -> Trial:
     """Play a run again and keep that as a run of its own; the trial has its id, `run_id` or a new one.
 
-    `cancelled` says, at the end, whether somebody stopped it; `on_event` is as in `Replayer.trial`.
+    `cancelled` says, at the end, whether somebody stopped it; `on_event` is as in `Replayer.trial`; `warn` is
+    told of spans that could not be sent elsewhere (`Recording.unsent`).
     Raises as `Replayer.trial`, and RecordError for an id that was used before. What ended before it began
     leaves no run.
     """
@@ -76,6 +78,8 @@ def record_replay(
     finally:
         if recorder.top is None:
             _forget(recording)
+    if recording.unsent is not None:
+        warn(recording.unsent)
     return replace(trial, run_id=own_id if recorder.top is not None else None)
 
 

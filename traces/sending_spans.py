@@ -4,22 +4,15 @@ processor of its own, and a count of what arrived.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from functools import cache
-from http import HTTPStatus
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import requests
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import NoOpMeterProvider
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -29,23 +22,14 @@ from rlm_core import semconv as sc
 from traces.exporters.otlp_content import Conversations, Message, SpanWords
 from traces.exporters.redaction import Redactor
 from traces.sending import Target
+from traces.sending_http import Session, quiet
 from traces.spool import SpoolReader, payload_text, read_record
 
 _QUEUE: Final = 16_384  # spans that wait at most, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
 _PART_CHARS: Final = 4_000_000  # texts in one request, so that receivers with a limit take it
-_MOST_ANSWER: Final = 65_536  # bytes of a receiver's answer that are read
 _MOST_EVENTS: Final = 128  # of one span, as the SDK has it
 _HURRIED: Final = 1.0  # seconds that the end of a cancelled run waits at most
-_LOGGERS: Final = (
-    "opentelemetry.attributes", "opentelemetry.exporter.otlp.common.http",
-    "opentelemetry.exporter.otlp.proto.common._internal",
-    "opentelemetry.exporter.otlp.proto.common._internal.trace_encoder",
-    "opentelemetry.exporter.otlp.proto.http._common",
-    "opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal",
-    "opentelemetry.sdk.resources", "opentelemetry.sdk.trace.export", "opentelemetry.util.re",
-    "urllib3.connection", "urllib3.connectionpool", "urllib3.util.retry",
-)  # fmt: skip
-_ours: ContextVar[bool] = ContextVar("_ours", default=False)
+_silent: set[str] = set()  # receivers that took nothing in the time there was: later runs wait less for them
 
 
 class SpanSender(SpanProcessor):
@@ -54,14 +38,13 @@ class SpanSender(SpanProcessor):
     def __init__(self, target: Target, spool: Path) -> None:
         """Set up OpenTelemetry's exporter from its variables. Raises what it raises for unusable ones."""
         self._target, self._owner = target, os.getpid()
-        self._whole = target.content.level == "whole"
         self._events: dict[int, list[Event]] = {}  # of open spans
         self._conversations = Conversations()
         self._lock = threading.Lock()
         self._ended = 0
         self._closed: str | None = None
-        self._session = _Session()
-        with _quiet():
+        self._session = Session()
+        with quiet():
             words = SpanWords(target.content, _SpoolTexts(spool), Redactor())
             inner = OTLPSpanExporter(
                 endpoint=target.endpoint, session=self._session, meter_provider=NoOpMeterProvider()
@@ -88,7 +71,7 @@ class SpanSender(SpanProcessor):
         """Put a span into the queue; where that is full, one is lost, and counted at the end."""
         if os.getpid() != self._owner or self._closed is not None:
             return
-        with suppress(Exception), _quiet():
+        with suppress(Exception), quiet():
             self._batch.on_end(self._with_its_own(span))
 
     def close(self, *, hurried: bool = False) -> str | None:
@@ -98,17 +81,24 @@ class SpanSender(SpanProcessor):
         if os.getpid() != self._owner:
             return None
         if self._closed is None:
-            patience = min(self._target.patience, _HURRIED) if hurried else self._target.patience
+            patience = self._target.patience
+            if hurried or self._target.endpoint in _silent:
+                patience = min(patience, _HURRIED)
             self._session.ending = True
             ending = threading.Thread(target=self._end, name="rlmscope-sending", daemon=True)
             ending.start()
             ending.join(patience)
-            self._closed = self._missing(patience if ending.is_alive() else None)
+            waited = patience if ending.is_alive() else None
+            self._closed = self._missing(waited)
+            if waited is None or self._exporter.arrived:
+                _silent.discard(self._target.endpoint)
+            elif not hurried:
+                _silent.add(self._target.endpoint)
             self._exporter.give_up()
         return self._closed or None
 
     def _end(self) -> None:
-        with _quiet():
+        with quiet():
             self._batch.shutdown()  # type: ignore[no-untyped-call]
 
     def _missing(self, waited: float | None) -> str:
@@ -130,7 +120,7 @@ class SpanSender(SpanProcessor):
         messages = None
         with self._lock:
             self._ended += 1
-            if self._whole and span.attributes and span.attributes.get(sc.KIND) == "root_call":
+            if span.attributes and span.attributes.get(sc.KIND) == "root_call":
                 messages = self._conversations.of(span.attributes)
         return _Ended(span, self._events.pop(context.span_id, []), messages)
 
@@ -162,7 +152,7 @@ class _Exporter(SpanExporter):
     """Gives spans the words that leave, and hands them on in requests of bounded size."""
 
     def __init__(
-        self, inner: OTLPSpanExporter, session: _Session, words: SpanWords, resource: Resource
+        self, inner: OTLPSpanExporter, session: Session, words: SpanWords, resource: Resource
     ) -> None:
         self._inner, self._session, self._words, self._resource = inner, session, words, resource
         self._given_up = False
@@ -171,7 +161,7 @@ class _Exporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans, and count those that were taken."""
         result = SpanExportResult.SUCCESS
-        with _quiet():
+        with quiet():
             for part in self._parts(spans):
                 if self._given_up:
                     return SpanExportResult.FAILURE
@@ -185,7 +175,7 @@ class _Exporter(SpanExporter):
     def give_up(self) -> None:
         """Stop waiting for an answer, and send nothing more."""
         self._given_up = True
-        with _quiet():
+        with quiet():
             self.shutdown()
 
     def shutdown(self) -> None:
@@ -209,9 +199,9 @@ class _Exporter(SpanExporter):
     def _told(self, span: ReadableSpan) -> ReadableSpan:
         messages = span.messages if isinstance(span, _Ended) else None
         said = self._words.attributes(span.attributes or {}, messages)
-        status = span.status
-        if status.status_code is StatusCode.ERROR:
-            status = Status(StatusCode.ERROR, self._words.problem(said) or status.description)
+        status = Status(StatusCode.OK)
+        if span.status.status_code is StatusCode.ERROR:
+            status = Status(StatusCode.ERROR, self._words.problem(said) or span.status.description)
         return ReadableSpan(
             name=span.name,
             context=span.get_span_context(),
@@ -229,67 +219,6 @@ class _Exporter(SpanExporter):
             end_time=span.end_time,
             instrumentation_scope=span.instrumentation_scope,
         )
-
-
-class _Refused(requests.RequestException):
-    """Nobody listens, or somebody else answers: trying again does not help."""
-
-
-class _Session(requests.Session):
-    """Remembers why a request failed and what a receiver did not take. It reads a bounded answer: who answers
-    may be anybody. `ending`: the run is over, and who does not listen now is not waited for.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.problem: str | None = None
-        self.rejected = 0
-        self.ending = False
-
-    def request(self, *args: Any, **options: Any) -> requests.Response:
-        """As in `requests.Session`. Raises `requests.RequestException`."""
-        until = time.monotonic() + float(options.get("timeout") or 0)
-        try:
-            response = self._asked(*args, **options)
-            self._read(response, until)
-        except (requests.RequestException, OSError) as error:
-            self.problem = _words(error)
-            raise
-        if not 200 <= response.status_code < 300:
-            self.problem = f"HTTP {response.status_code} {_phrase(response.status_code)}".rstrip()
-            if response.status_code < 400:  # the exporter would take a redirection for success
-                raise _Refused(self.problem)
-        elif "text/html" in response.headers.get("Content-Type", ""):
-            self.problem = "a web page answered: this is no OTLP receiver"
-            raise _Refused(self.problem)
-        return response
-
-    def _asked(self, *args: Any, **options: Any) -> requests.Response:
-        options |= {"stream": True}
-        try:
-            return super().request(*args, **options)
-        except requests.ConnectionError as error:
-            if not self.ending or isinstance(error, requests.Timeout):
-                raise
-        try:  # once more: the server may have closed a connection that was kept
-            return super().request(*args, **options)
-        except requests.ConnectionError as error:
-            raise _Refused(_words(error)) from None
-
-    def _read(self, response: requests.Response, until: float) -> None:
-        """Read an answer of OTLP: it may say that some spans were not taken."""
-        data = b""
-        for piece in response.iter_content(4096):
-            data += piece
-            if len(data) > _MOST_ANSWER or time.monotonic() > until:
-                response.close()
-                break
-        else:
-            if response.ok and "protobuf" in response.headers.get("Content-Type", ""):
-                with suppress(Exception):  # not what it says to be: it took the request all the same
-                    partial = ExportTraceServiceResponse.FromString(data).partial_success
-                    self.rejected = max(partial.rejected_spans, 0)
-                    self.problem = "the receiver refused them" if self.rejected else self.problem
 
 
 class _SpoolTexts:
@@ -315,65 +244,9 @@ class _SpoolTexts:
         return None if record is None else payload_text(record)
 
 
-def reach(target: Target, seconds: float) -> str | None:
-    """Send nothing to a receiver: why that fails, in a clause; None when it is taken."""
-    session = _Session()
-    session.ending = True
-    with _quiet():
-        exporter = OTLPSpanExporter(
-            endpoint=target.endpoint, session=session, timeout=seconds, meter_provider=NoOpMeterProvider()
-        )
-        taken = exporter.export(()) is SpanExportResult.SUCCESS
-        exporter.shutdown()  # type: ignore[no-untyped-call]
-    return None if taken else session.problem or "no answer"
-
-
 def _resource() -> Resource:
     """Who sends, as OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say."""
     found = Resource.create()
     if str(found.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         return found.merge(Resource({SERVICE_NAME: "rlmscope"}))
     return found
-
-
-def _words(error: Exception) -> str:
-    """Why a request failed; never the words of the error, which quote the address with all that is in it."""
-    kinds: tuple[tuple[type[Exception], str], ...] = (
-        (_Refused, "nobody listens there"),
-        (requests.exceptions.SSLError, "its certificate is not trusted"),
-        (requests.exceptions.ProxyError, "the proxy cannot be reached"),
-        (requests.Timeout, "no answer in time"),
-        (requests.ConnectionError, "no connection"),
-        (requests.RequestException, "no valid answer"),
-        (OSError, "a certificate file cannot be read"),
-    )
-    return next(words for kind, words in kinds if isinstance(error, kind))
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in list(HTTPStatus) else ""
-
-
-class _NotOurs(logging.Filter):
-    """Lets records pass that do not come from sending the spans of a run: of that people get one notice."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not _ours.get()
-
-
-@cache
-def _silence() -> None:
-    """Once in a process; what others log is not touched."""
-    quiet = _NotOurs()
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(quiet)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    _silence()
-    token = _ours.set(True)
-    try:
-        yield
-    finally:
-        _ours.reset(token)

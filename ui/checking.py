@@ -103,6 +103,7 @@ class Checker:
     def _replay(self, view: RunView, member: Member) -> Played:
         from traces.regression import typed_by_root
         from traces.replay_runs import record_replay
+        from ui.common import say
         from ui.replaying import present
 
         budget = self._budget(view)
@@ -119,7 +120,7 @@ class Checker:
                 words = f"It cannot be replayed (--mode rerun asks anew). {check.words}"
                 return Played(None, undecided=words, why="unreplayable")
             trial = record_replay(
-                self.home, replayer, mode="live", target=member.target, cancelled=self.cancelled
+                self.home, replayer, mode="live", target=member.target, cancelled=self.cancelled, warn=say
             )
         undecided = trial.stopped
         why: Why | None = None if undecided is None else "stopped"

@@ -218,6 +218,32 @@ def _prices() -> Check:
         return Check("prices", False, "genai-prices is not installed", "install what requirements.lock names")
 
 
+def _sending() -> Check:
+    from traces.sending import ENDPOINT, TRACES_ENDPOINT, switched_off, target
+
+    found = target(os.environ)
+    if found is None:
+        off = switched_off(os.environ)
+        if off is None or not (os.environ.get(ENDPOINT) or os.environ.get(TRACES_ENDPOINT)):
+            return Check("sending", True, f"spans stay here ({ENDPOINT} would send them elsewhere too)")
+        return Check("sending", None, f"no span is sent, because of {off}")
+    from traces.sending_http import reach
+
+    problem = reach(found, _REACH_SECONDS)
+    texts = _CONTENT_WORDS[found.content.level]
+    if problem is None:
+        return Check("sending", True, f"spans go to {found.shown} too, {texts}")
+    return Check(
+        "sending", False, f"{found.shown} takes no spans: {problem}", "runs are recorded all the same"
+    )
+
+
+_REACH_SECONDS: Final = 3.0
+_CONTENT_WORDS: Final = {
+    "none": "without texts",
+    "previews": "with the first 200 characters of texts",
+    "whole": "with whole texts",
+}
 _HOME_CHECKS: Final = (
     ("home", _home),
     ("disk", _disk),
@@ -229,4 +255,5 @@ _HOME_CHECKS: Final = (
 _OTHER_CHECKS: Final = (
     ("litellm", _litellm),
     ("prices", _prices),
+    ("sending", _sending),
 )

@@ -254,7 +254,7 @@ def _trials(asked: _Asked, now: Present, run_ids: Sequence[str], stopped: Callab
             with ProgressLine() if ASKED[asked.mode] else nullcontext() as shown:
                 trial = record_replay(
                     asked.home, replayer, asked.patches, mode=asked.mode, target=asked.target, run_id=run_id,
-                    cancelled=stopped, on_event=None if shown is None else shown.update,
+                    cancelled=stopped, on_event=None if shown is None else shown.update, warn=say,
                 )  # fmt: skip
             trials.append(trial)
             if stopped():

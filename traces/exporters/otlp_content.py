@@ -2,8 +2,8 @@
 
 Without a word about it spans go as they are on record: hashes, lengths and previews of texts. Whole texts
 stand under the prefix of their hash (`rlm.prompt` beside `rlm.prompt.sha256`, so that an import has all of
-them), as the messages of OpenTelemetry's GenAI convention, and in the form of OpenInference, which viewers
-show as a chat.
+them), as input and output of OpenInference, and as the messages of OpenTelemetry's GenAI convention, which
+Phoenix too shows as a chat: no messages flattened into hundreds of attributes.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ _QUOTING: Final = frozenset(
 )
 _QUOTING_OUTPUT: Final = _QUOTING - {sc.OI_INPUT, sc.SOURCE_RANGES, sc.SHOWN_RANGES, sc.IMAGES}
 _QUOTING_INPUT: Final = frozenset((sc.OI_INPUT, sc.PREVIEW, sc.SOURCE_RANGES, sc.SHOWN_RANGES, sc.IMAGES))
+#: Viewers guess the type of what does not say it, and try to read texts as JSON.
+_MIME: Final = {sc.OI_INPUT: "input.mime_type", sc.OI_OUTPUT: "output.mime_type"}
 _CALLS: Final = ("root_call", "sub_call", "run")
 
 
@@ -104,20 +106,23 @@ class SpanWords:
         self, content: Content, text_of: Callable[[Collection[str]], Mapping[str, str]], redactor: Redactor
     ) -> None:
         self._content, self._text_of, self._redactor = content, text_of, redactor
+        self._changed: dict[str, str] = {}  # texts that held keys, by hash: messages come again and again
 
     def attributes(
         self, recorded: Mapping[str, Any], messages: Sequence[Message] | None = None
     ) -> dict[str, Any]:
         """The attributes of one span. `messages` are those of a root call, (role, sha256)."""
         content = self._content
-        whole, sent = self._texts(recorded, messages) if content.level == "whole" else ({}, None)
+        whole, sent = ({}, None) if content.level == "none" else self._texts(recorded, messages or ())
         clean = self._redactor.attributes(
             {key: list(value) if isinstance(value, tuple) else value for key, value in recorded.items()}
         )
         said = {key: plain(value) for key, value in clean.items() if self._may_leave(key)}
-        said |= {prefix: plain(text) for prefix, text in whole.items()}
         if content.level == "whole":
-            said |= self._shown(said, whole, sent)
+            said |= {prefix: plain(text) for prefix, text in whole.items() if content.takes(prefix)}
+            said |= self._shown(
+                said, {prefix: text for prefix, text in whole.items() if prefix in said}, sent
+            )
         return said
 
     def event(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,21 +141,31 @@ class SpanWords:
         return said if isinstance(said, str) else None
 
     def _texts(
-        self, recorded: Mapping[str, Any], messages: Sequence[Message] | None
+        self, recorded: Mapping[str, Any], messages: Sequence[Message]
     ) -> tuple[dict[str, str], tuple[Message, ...] | None]:
-        """The whole texts of a span by prefix, and its messages, both without keys."""
-        content = self._content
+        """The texts of a span by prefix, and its messages, without keys. Previews need them too: only whole
+        texts tell whether what a preview ends with is the beginning of a key.
+        """
         named = {
             key.removesuffix(_HASH): value
             for key, value in recorded.items()
-            if key.endswith(_HASH) and isinstance(value, str) and content.takes(key.removesuffix(_HASH))
+            if key.endswith(_HASH) and isinstance(value, str)
         }
-        wanted = messages if messages is not None and content.inputs else ()
-        texts = self._text_of({*named.values(), *(sha256 for _, sha256 in wanted)})
-        clean = {sha256: self._redactor.payload(sha256, text)[1] for sha256, text in texts.items()}
+        cited = messages if self._content.level == "whole" else messages[-1:]
+        texts = self._text_of({*named.values(), *(sha256 for _, sha256 in cited)})
+        clean = {sha256: self._clean(sha256, text) for sha256, text in texts.items()}
         whole = {prefix: clean[sha256] for prefix, sha256 in named.items() if sha256 in clean}
-        sent = tuple((role, clean[sha256]) for role, sha256 in wanted if sha256 in clean)
-        return whole, sent if wanted and len(sent) == len(wanted) else None
+        sent = tuple((role, clean[sha256]) for role, sha256 in cited if sha256 in clean)
+        complete = bool(cited) and len(sent) == len(cited) and self._content.inputs
+        return whole, sent if complete else None
+
+    def _clean(self, sha256: str, text: str) -> str:
+        if sha256 not in self._changed:
+            clean = self._redactor.payload(sha256, text)[1]
+            if clean == text:
+                return text
+            self._changed[sha256] = clean
+        return self._changed[sha256]
 
     def _may_leave(self, key: str) -> bool:
         content = self._content
@@ -180,10 +195,7 @@ class SpanWords:
             shown[INPUT_MESSAGES] = plain(as_json([_message(role, text) for role, text in sent]))
         if calls and given is not None:
             shown[OUTPUT_MESSAGES] = plain(as_json([_reply(said, whole, given)]))
-        if said.get(sc.OI_KIND) == "LLM":
-            shown |= _flat("llm.input_messages", sent or ())
-            shown |= _flat("llm.output_messages", () if given is None else (("assistant", given),))
-        return shown
+        return shown | {mime: "text/plain" for key, mime in _MIME.items() if key in shown}
 
 
 def plain(value: Any) -> Any:
@@ -214,15 +226,6 @@ def _reply(said: Mapping[str, Any], whole: Mapping[str, str], text: str) -> dict
     if sc.REASONING in whole:
         message["parts"].insert(0, {"type": "reasoning", "content": whole[sc.REASONING]})
     return message | {"finish_reason": reason if isinstance(reason, str) else "unknown"}
-
-
-def _flat(prefix: str, messages: Sequence[Message]) -> dict[str, Any]:
-    """Messages as OpenInference lists them, one attribute for each role and text."""
-    flat: dict[str, Any] = {}
-    for number, (role, text) in enumerate(messages):
-        flat[f"{prefix}.{number}.message.role"] = role
-        flat[f"{prefix}.{number}.message.content"] = plain(text)
-    return flat
 
 
 def _is_message(pair: object) -> bool:

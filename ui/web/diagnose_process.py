@@ -120,8 +120,9 @@ def _played(now: Present, log: DiagnosisLog, job: Job, good: RunView | None, tar
         for _ in range(job.repeat):
             log.stage("Playing the run again.")
             trial = record_replay(
-                now.home, replayer, job.replaced, mode=job.mode, target=target, cancelled=log.cancelled
-            )
+                now.home, replayer, job.replaced, mode=job.mode, target=target, cancelled=log.cancelled,
+                warn=log.stage,
+            )  # fmt: skip
             log.trial(trial)
             if log.cancelled():
                 break
