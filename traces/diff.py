@@ -254,10 +254,16 @@ def _deltas(
 def _notes(sides: tuple[Side, Side]) -> list[str]:
     one, other = (side.view.summary for side in sides)
     said = []
-    if one.question != other.question:
-        said.append("The runs were asked different questions.")
-    if one.corpus_id != other.corpus_id:
-        said.append("The runs worked on different corpora.")
+    imported = one.imported_from is not None or other.imported_from is not None
+    asked, read = (one.question, other.question), (one.corpus_id, other.corpus_id)
+    for values, apart, alike in (
+        (asked, "The runs were asked different questions.", "were asked the same question"),
+        (read, "The runs worked on different corpora.", "worked on the same corpus"),
+    ):
+        if imported and None in values:
+            said.append(f"Whether both runs {alike} is unknown: an imported record does not say.")
+        elif values[0] != values[1]:
+            said.append(apart)
     for name, run in (("first", one), ("second", other)):
         if run.problems or not run.complete:
             said.append(f"The record of the {name} run is not complete: what it lacks counts as unknown.")

@@ -1,7 +1,8 @@
 """What is not the same in two spans that belong together: the prompt, the response, the code, the output.
 
 What is compared: prompts and responses by their normal form (`rlm_core.normalise`), or byte for byte (`raw`);
-an output as the root was shown it, always by its normal form. What a failed call said is its kind of error.
+an output as the root was shown it, always by its normal form; beside a run of another engine, which shows
+outputs in its own way, what was printed. What a failed call said is its kind of error.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from traces.align_keys import Side, asked, code, text
 from traces.rows import SpanRow
 
 Change = Literal["prompt", "response", "code", "output", "status"]
-_TEXT_OF: Final = {"run": sc.ANSWER, "cell": sc.STDOUT_SHOWN}  # of any other kind: the response
+_TEXT_OF: Final = {"run": sc.ANSWER}  # of any other kind than a cell: the response
 _CALLS: Final = ("sub_call", "run", "root_call")
 _Pair = tuple[SpanRow, SpanRow]
 #: Whether two things are equal; None: the record lacks one; "read": only the texts can tell.
@@ -81,16 +82,18 @@ def _facts(a: SpanRow, b: SpanRow, raw: bool) -> _Facts:
 
 
 def _same_output(a: SpanRow, b: SpanRow) -> bool | Literal["read"] | None:
-    one, other = _hash(a), _hash(b)
-    if one == other and (one is not None or None not in (a.end_ns, b.end_ns)):
+    one, other = _made(a, b)
+    if one is not None and one == other:
         return True
+    if None in (a.end_ns, b.end_ns) or (None in (one, other) and _foreign(a, b)):
+        return None if None in (one, other) else "read"
     if one is None or other is None:  # a cell that printed nothing has no output
-        return None if None in (a.end_ns, b.end_ns) else False
+        return one == other
     return "read"
 
 
 def _same_response(a: SpanRow, b: SpanRow, raw: bool) -> bool | Literal["read"] | None:
-    one, other = _hash(a), _hash(b)
+    one, other = _made(a, b)
     if raw or (one is not None and one == other):
         return _equal(one, other)
     equal = _equal(text(a, sc.RESPONSE_NORM_HASH), text(b, sc.RESPONSE_NORM_HASH))
@@ -104,14 +107,28 @@ def _same_texts(pairs: Sequence[_Pair], sides: tuple[Side, Side], prefix: str | 
     if not pairs:
         return {}
     forms = [
-        side.forms({pair[0].span_id: _hash(pair[place], prefix) for pair in pairs})
+        side.forms({pair[0].span_id: _hashes(*pair, prefix)[place] for pair in pairs})
         for place, side in enumerate(sides)
     ]
     return {name: form == forms[1][name] for name, form in forms[0].items() if name in forms[1]}
 
 
-def _hash(span: SpanRow, prefix: str | None = None) -> str | None:
-    return text(span, (prefix or _TEXT_OF.get(span.kind, sc.RESPONSE)) + ".sha256")
+def _made(a: SpanRow, b: SpanRow) -> tuple[str | None, str | None]:
+    """The hashes of what two spans made."""
+    if a.kind == "cell":
+        return _hashes(a, b, sc.STDOUT if _foreign(a, b) else sc.STDOUT_SHOWN)
+    return _hashes(a, b, _TEXT_OF.get(a.kind, sc.RESPONSE))
+
+
+def _hashes(a: SpanRow, b: SpanRow, prefix: str | None) -> tuple[str | None, str | None]:
+    if prefix is None:
+        return _made(a, b)
+    return text(a, prefix + ".sha256"), text(b, prefix + ".sha256")
+
+
+def _foreign(a: SpanRow, b: SpanRow) -> bool:
+    """Whether another engine made one of them."""
+    return a.trust is not None or b.trust is not None
 
 
 def _ending(span: SpanRow) -> tuple[str, str | None]:
