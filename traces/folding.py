@@ -161,11 +161,18 @@ class Fold:
             )
         return tuple(rows.values()), self.problems + unusable
 
-    def _ordered(self) -> Iterable[_Span]:
-        """The spans as they started. Where they stand as they came (`sc.IMPORT_ORDER`), each is put behind
-        its parent and what started before it, and numbered anew.
+    @property
+    def _as_they_came(self) -> bool:
+        """Whether spans stand in the order in which they came (`sc.IMPORT_ORDER`), so that what is known of
+        one may change: the last start and end record of a span count.
         """
-        if self.header.facts.get(sc.IMPORT_ORDER) != "arrival":
+        return self.header.facts.get(sc.IMPORT_ORDER) == "arrival"
+
+    def _ordered(self) -> Iterable[_Span]:
+        """The spans as they started. Where they stand as they came, each is put behind its parent and what
+        started before it, and numbered anew.
+        """
+        if not self._as_they_came:
             return self._spans.values()
         below: dict[str | None, list[_Span]] = {}
         for span in sorted(self._spans.values(), key=lambda span: span.start_ns, reverse=True):
@@ -249,15 +256,21 @@ class Fold:
         span_id, parent_id = _text(record, "span_id"), _optional_text(record, "parent_id")
         kind, name = record.get("span_kind"), _text(record, "name")
         attributes = _attributes(record.get("a", {}), escaped)
-        if span_id in self._spans or kind not in sc.KINDS:
+        known = self._spans.get(span_id)
+        if (known is not None and not self._as_they_came) or kind not in sc.KINDS:
             raise _Unusable
         start = self._time(record, "t")
-        self._spans[span_id] = _Span(record["seq"], span_id, parent_id, kind, name, start, attributes)
+        span = _Span(record["seq"], span_id, parent_id, kind, name, start, attributes)
+        if known is not None:  # said anew, when what stands around it had come
+            span.seq, span.end_ns, span.status = known.seq, known.end_ns, known.status
+        self._spans[span_id] = span
 
     def _end(self, record: Record, escaped: bool) -> None:
         span = self._spans.get(_text(record, "span_id"))
         status, attributes = record.get("status"), _attributes(record.get("a", {}), escaped)
-        if span is None or span.status is not None or status not in _END_STATUSES:
+        if span is None or status not in _END_STATUSES:
+            raise _Unusable
+        if span.status is not None and not self._as_they_came:
             raise _Unusable
         end = self._time(record, "t")
         span.status, span.end_ns = status, max(end, span.start_ns)

@@ -149,7 +149,7 @@ def _is_turn(row: SpanRow) -> bool:
 
 
 def _started(fold: Fold, rows: tuple[SpanRow, ...]) -> int:
-    if fold.header.started_ns is not None:
+    if fold.header.started_ns is not None and fold.header.facts.get(sc.IMPORT_ORDER) != "arrival":
         return fold.header.started_ns
     return min((row.start_ns for row in rows), default=0)
 
