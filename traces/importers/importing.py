@@ -25,7 +25,7 @@ from rlm_core.telemetry import preview
 from traces.home import Home
 from traces.importers import IMPORTERS
 from traces.importers.source import Source
-from traces.importers.unpacking import Readable, Unpacked, copied, is_packed, place_in, unpacked
+from traces.importers.unpacking import Readable, Unpacked, blocks_of, copied, is_packed, place_in, unpacked
 from traces.importers.writing import Written, write_run
 
 MOST_FILES: Final = 10_000  # of one folder or archive
@@ -96,8 +96,8 @@ def import_upload(
             root = tree if beside else singles / str(number)
             try:
                 target = place_in(root, name)
-                copied(stream, target, name)
-            except InputError as error:
+                copied(blocks_of(stream), target)
+            except (InputError, OSError) as error:
                 work.refuse(name, error)
                 continue
             top = root / target.relative_to(root).parts[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import lzma
 import os
 import stat
@@ -10,7 +9,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +25,7 @@ _BLOCK: Final = 1 << 20
 _LONGEST_NAME: Final = 240  # bytes of one part: what every file system takes
 _ENCRYPTED: Final = 1
 _GZIP: Final = b"\x1f\x8b"
+_GZIP_FORM: Final = 31  # of zlib: with the head and the checksum of a gz file
 _ZIPS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 #: What reading a damaged archive raises, an unknown method of packing (NotImplementedError) among it.
 _BROKEN: Final = (
@@ -88,22 +88,39 @@ def place_in(folder: Path, name: str) -> Path:
     return target
 
 
-def copied(stream: Readable, target: Path, name: str, most: int = MOST_BYTES) -> int:
-    """Write a stream into a new file and return its size. Raises TooMuch above `most` bytes, InputError when
-    the file cannot be written, and what the stream raises when it is read.
+def copied(blocks: Iterable[bytes], target: Path, most: int | None = None) -> int:
+    """Write blocks into a new file and return its size. Raises TooMuch above `most` bytes (`MOST_BYTES`),
+    OSError when the file cannot be written, and whatever making the blocks raises.
     """
-    size = 0
-    try:
-        out = target.open("xb")
-    except OSError as error:
-        raise InputError(f"{name[:100]} cannot be unpacked: {error.strerror or error}") from error
-    with out:
-        while block := stream.read(_BLOCK):
+    size, most = 0, MOST_BYTES if most is None else most
+    with target.open("xb") as out:
+        for block in blocks:
             size += len(block)
             if size > most:
-                raise TooMuch(f"it holds more than {MOST_BYTES >> 30} GB: import parts of it")
+                raise TooMuch(f"it holds more than {MOST_BYTES >> 20:,} MB: import parts of it")
             out.write(block)
     return size
+
+
+def blocks_of(stream: Readable) -> Iterator[bytes]:
+    """What a stream holds."""
+    while block := stream.read(_BLOCK):
+        yield block
+
+
+def _inflated(stream: Readable) -> Iterator[bytes]:
+    """What a gz file of any number of members holds. Raises zlib.error where it is damaged and EOFError where
+    it is cut off, after everything that comes before (which gzip.open holds back).
+    """
+    inflater = zlib.decompressobj(_GZIP_FORM)
+    for packed in blocks_of(stream):
+        while packed:
+            if inflater.eof:
+                inflater = zlib.decompressobj(_GZIP_FORM)
+            yield inflater.decompress(packed, _BLOCK)
+            packed = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    if not inflater.eof:
+        raise EOFError
 
 
 def _is_name(part: str) -> bool:
@@ -113,10 +130,10 @@ def _is_name(part: str) -> bool:
 def _gunzipped(source: Source, folder: Path) -> Unpacked:
     target, refused = folder / "file", []
     try:
-        with gzip.open(source.path) as stream:
-            copied(stream, target, source.name)
+        with source.path.open("rb") as stream:
+            copied(_inflated(stream), target)
     except _BROKEN:
-        if not target.stat().st_size:
+        if not target.exists() or not target.stat().st_size:
             raise InputError("it is a gz file that is damaged or cut off") from None
         refused.append((source.name, "the gz file is damaged or cut off: what comes after is missing"))
     return Unpacked(Source(target, source.name.removesuffix(".gz")), tuple(refused))
@@ -152,7 +169,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, left:
     target = place_in(folder, info.filename)
     try:
         with archive.open(info) as stream:
-            size = copied(stream, target, info.filename, left)
+            size = copied(blocks_of(stream), target, left)
     except _BROKEN:
         target.unlink(missing_ok=True)
         raise InputError("it is damaged in its archive") from None

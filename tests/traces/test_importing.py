@@ -1,0 +1,285 @@
+"""Files, folders and archives taken in: found by content, bounded, and never half."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlm_core import semconv as sc
+from rlm_core.errors import InputError
+from tests.traces.records import OTHER, RUN, record_run
+from traces.exporters.own import export
+from traces.home import Home
+from traces.importers import importing, unpacking
+from traces.importers.foreign import ForeignRun, ForeignSpan, reported
+from traces.importers.importing import Imported, Refused, import_paths, import_upload
+from traces.importers.writing import write_run
+from traces.reading import list_runs, load_run
+from traces.upkeep import delete_runs
+
+SAMPLES = Path(__file__).parent.parent / "fixtures" / "logs" / "samples"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """An empty home."""
+    return Home.resolve(tmp_path / "home")
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """An export of two runs, made in another home."""
+    other = Home.resolve(tmp_path / "other")
+    record_run(other)
+    record_run(other, OTHER)
+    return export(other, [RUN, OTHER], tmp_path / "runs.jsonl").path
+
+
+def new(done: list[Imported | Refused]) -> list[str]:
+    """The ids of what came in now."""
+    return [one.run_id for one in done if isinstance(one, Imported) and one.new]
+
+
+def why(done: list[Imported | Refused]) -> list[tuple[str, str]]:
+    """What was refused, and why."""
+    return [(one.file, one.why) for one in done if isinstance(one, Refused)]
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as out:
+        for name, content in members.items():
+            out.writestr(name, content)
+    return path
+
+
+def test_a_file_is_read_whatever_it_is_called(home: Home, exported: Path) -> None:
+    exported.rename(exported.with_name("notes.txt"))
+    assert new(import_paths(home, [exported.with_name("notes.txt")])) == [RUN, OTHER]
+
+
+def test_a_folder_is_searched_and_what_is_no_record_is_named(home: Home, exported: Path) -> None:
+    folder = exported.parent / "logs"
+    (folder / "deep" / "er").mkdir(parents=True)
+    exported.rename(folder / "deep" / "er" / "x.jsonl")
+    (folder / "README.md").write_text("# no record")
+    (folder / "link.jsonl").symlink_to("/etc/hostname")
+    done = import_paths(home, [folder])
+    assert new(done) == [RUN, OTHER]
+    (left,) = (one for one in done if isinstance(one, Refused))
+    assert (left.harmless, left.why) == (True, "of no known format: logs/README.md, logs/link.jsonl")
+
+
+def test_a_folder_of_recursive_flow_is_one_run(home: Home) -> None:
+    (run,) = import_paths(home, [SAMPLES / "recursive_flow_run_v0_4_2"])
+    assert isinstance(run, Imported)
+    assert (run.format, run.question) == ("recursive-flow", "How many days was the pump down?")
+
+
+def test_archives_give_what_is_in_them(home: Home, exported: Path) -> None:
+    packed = gzip.compress(exported.read_bytes())
+    once = exported.with_name("runs.jsonl.gz")
+    once.write_bytes(packed)
+    assert new(import_paths(home, [once])) == [RUN, OTHER]
+    archive = zipped(exported.with_name("runs.zip"), {"a/one.gz": packed, "a/read.me": b"no record"})
+    done = import_paths(home, [archive])
+    assert [(one.file, one.new) for one in done if isinstance(one, Imported)] == [
+        ("runs.zip/a/one", False),
+        ("runs.zip/a/one", False),
+    ]
+    assert why(done) == [("runs.zip", "of no known format: runs.zip/a/read.me")]
+
+
+def test_an_archive_reaches_no_place_outside(home: Home, exported: Path, tmp_path: Path) -> None:
+    content = exported.read_bytes()
+    names = ["../out.jsonl", "/abs.jsonl", "a/../../up.jsonl", "..\\back.jsonl", "C:/x.jsonl", "ok/run.jsonl"]
+    archive = zipped(tmp_path / "bad.zip", dict.fromkeys(names, content))
+    with zipfile.ZipFile(archive, "a") as out:
+        link = zipfile.ZipInfo("ok/link.jsonl")
+        link.external_attr = 0o120777 << 16
+        out.writestr(link, "/etc/passwd")
+    before = set(tmp_path.rglob("*.jsonl"))
+    done = import_paths(home, [archive])
+    assert new(done) == [RUN, OTHER]
+    refused = dict(why(done))
+    assert len(refused) == len(names)
+    assert refused["bad.zip/ok/link.jsonl"] == "a link in an archive is not followed"
+    assert {
+        path for path in set(tmp_path.rglob("*.jsonl")) - before if home.root not in path.parents
+    } == set()
+
+
+def test_archives_are_bounded(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(unpacking, "MOST_ENTRIES", 5)
+    bomb = tmp_path / "bomb.gz"
+    bomb.write_bytes(gzip.compress(bytes(2 << 20)))
+    large = zipped(tmp_path / "large.zip", {str(n): bytes(300 << 10) for n in range(4)})
+    many = zipped(tmp_path / "many.zip", {str(n): b"" for n in range(6)})
+    nested = tmp_path / "nested.gz"
+    nested.write_bytes(gzip.compress(gzip.compress(gzip.compress(b"{}"))))
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(many.read_bytes()[:-30])
+    reasons = [reason for _, reason in why(import_paths(home, [bomb, large, many, nested, cut]))]
+    assert all("holds more than" in reason for reason in reasons[:3])
+    assert "of a known format" in reasons[3]
+    assert reasons[4] == "it is a zip archive that is damaged or cut off"
+
+
+def test_a_cut_gz_gives_what_comes_before(home: Home, exported: Path) -> None:
+    cut = exported.with_name("cut.gz")
+    lines = exported.read_bytes() + os.urandom(200_000)  # what cannot be packed stands behind the runs
+    cut.write_bytes(gzip.compress(lines)[:-100_000])
+    done = import_paths(home, [cut])
+    assert new(done)[0] == RUN
+    assert "cut off: what comes after is missing" in why(done)[0][1]
+
+
+def test_one_bad_file_does_not_keep_the_others_out(home: Home, exported: Path, tmp_path: Path) -> None:
+    empty, text = tmp_path / "empty", tmp_path / "text"
+    empty.touch()
+    text.write_text("hello")
+    done = import_paths(home, [tmp_path / "gone", empty, exported, text])
+    assert new(done) == [RUN, OTHER]
+    assert [file for file, _ in why(done)] == ["gone", "empty", "text"]
+    assert "there is no file or folder" in why(done)[0][1]
+
+
+@pytest.mark.parametrize("where", ["recognises", "read", "later", "import"])
+def test_a_reader_with_a_defect_costs_its_own_file_only(
+    home: Home, exported: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def broken(_: Any) -> Iterator[ForeignRun]:
+        if where == "later":
+            yield one_run("first")
+        raise ZeroDivisionError("secret details")
+
+    reader = SimpleNamespace(recognises=lambda source: source.name == "odd.jsonl", read=broken)
+    if where == "recognises":
+        reader.recognises = broken_at_once
+    usual = importing._module
+
+    def module(name: str) -> Any:
+        if name == "droste" and where == "import":
+            raise SyntaxError
+        return reader if name == "droste" else usual(name)
+
+    monkeypatch.setattr(importing, "_module", module)
+    odd = exported.with_name("odd.jsonl")
+    odd.write_text("{}\n")
+    done = import_paths(home, [odd, exported])
+    assert new(done)[-2:] == [RUN, OTHER]
+    assert len(new(done)) == 2 + (where == "later")
+    ((file, reason),) = why(done)
+    assert file == "odd.jsonl"
+    assert "secret details" not in reason
+    assert any(
+        "secret details" in log.read_text() or where == "import" for log in (home.root / "logs").iterdir()
+    )
+
+
+def broken_at_once(source: Any) -> bool:
+    raise ZeroDivisionError("secret details")
+
+
+def one_run(question: str, **more: Any) -> ForeignRun:
+    """A run without times."""
+    return ForeignRun("droste", "droste 1", "0", ForeignSpan("run", texts={sc.QUESTION: question}, **more))
+
+
+def test_the_same_thing_is_taken_in_once_whenever_its_file_was_written(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [one_run("a"), one_run("b")]
+    reader = SimpleNamespace(recognises=lambda source: True, read=lambda source: iter(runs))
+    monkeypatch.setattr(importing, "_module", lambda name: reader if name == "droste" else None)
+    file = tmp_path / "x"
+    file.write_text("x")
+    first = new(import_paths(home, [file]))
+    assert len(first) == 2
+    os.utime(file, (1_500_000_000, 1_500_000_000))
+    runs.append(one_run("c"))  # the file has grown meanwhile
+    again = import_paths(home, [file])
+    assert [one.run_id for one in again if isinstance(one, Imported)][:2] == first
+    assert len(new(again)) == 1
+    delete_runs(home, first[:1])
+    third = new(import_paths(home, [file]))
+    assert len(third) == 1
+    assert third[0] not in first
+    assert new(import_paths(home, [file])) == []
+
+
+def test_a_format_can_be_forced(home: Home, exported: Path) -> None:
+    done = import_paths(home, [exported], "rlms")
+    assert not new(done)
+    assert len(done) == 1
+    with pytest.raises(InputError, match="there is no format 'rlm'; there are rlmscope, otlp"):
+        import_paths(home, [exported], "rlm")
+
+
+def test_uploads_come_in_as_files_and_as_folders(home: Home, exported: Path) -> None:
+    folder = SAMPLES / "recursive_flow_run_v0_4_2"
+    files = [(exported.name, io.BytesIO(exported.read_bytes())), ("../../x", io.BytesIO(b"y"))]
+    files += [
+        (f"flow/{path.relative_to(folder)}", io.BytesIO(path.read_bytes()))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    ]
+    done = import_upload(home, files)
+    assert [one.format for one in done if isinstance(one, Imported)] == ["rlmscope"] * 2 + ["recursive-flow"]
+    assert why(done) == [("../../x", "'../../x' is no name of a file inside a folder")]
+    assert len(list_runs(home)) == 3
+
+
+def test_numbers_that_cannot_be_are_kept_out_of_the_sums(home: Home, tmp_path: Path) -> None:
+    far = 253_402_300_799 * 10**9  # the year 9999
+    child = ForeignSpan("iteration", start=reported(1), seconds=reported(-3.0))  # before its run
+    late = ForeignSpan("iteration", start=reported(far), seconds=reported(float("inf")))
+    run = one_run("q", start=reported(1_700_000_000 * 10**9), seconds=reported(1.0), children=[child, late])
+    view = load_run(home, write_run(home, run, "x", 0).run_id)
+    assert view.summary.problems == 0
+    marks = [(row.trusted["start"], row.trusted["seconds"]) for row in view.spans]
+    assert marks == [("reported", "reported"), ("reported", "known_wrong"), ("known_wrong", "known_wrong")]
+    assert [row.seconds for row in view.spans] == [1.0, None, None]
+    assert all(row.end_ns is not None and row.end_ns >= row.start_ns for row in view.spans)
+
+
+def test_cells_of_other_engines_get_the_phases_ours_have(home: Home) -> None:
+    code = "import re\nx = llm_query('a')"
+    cells = [
+        ForeignSpan("cell", texts={sc.CODE: code}, children=[ForeignSpan("sub_call")]),
+        ForeignSpan("cell", texts={sc.CODE: "print(x)"}),
+    ]
+    run = one_run("q", children=[ForeignSpan("iteration", children=cells)])
+    rows = load_run(home, write_run(home, run, "x", 0).run_id).spans
+    assert [(row.kind, row.phase, row.preview) for row in rows if row.kind in ("iteration", "cell")] == [
+        ("iteration", '["Aggregate","Decompose"]', "Decompose, Aggregate"),
+        ("cell", "Decompose", "x = llm_query('a')"),
+        ("cell", "Aggregate", "print(x)"),
+    ]
+
+
+def test_what_killed_imports_left_is_removed_later(home: Home, exported: Path) -> None:
+    old, fresh = home.spool / "x.1-a.part", home.spool / "y.2-b.part"
+    for part in (old, fresh):
+        part.write_text("half")
+    os.utime(old, (1, 1))
+    import_paths(home, [exported])
+    assert sorted(path.name for path in home.spool.glob("*.part")) == [fresh.name]
+
+
+def test_a_result_is_json(home: Home, exported: Path) -> None:
+    first = import_paths(home, [exported])[0]
+    assert isinstance(first, Imported)
+    assert json.loads(json.dumps(first.to_json())) == {
+        "run_id": RUN, "format": "rlmscope", "engine": first.engine, "file": "runs.jsonl", "new": True,
+        "question": "How many?", "missing": [], "problems": [],
+    }  # fmt: skip
