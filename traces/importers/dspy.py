@@ -1,0 +1,200 @@
+"""Trajectories of `dspy.RLM`: predictions saved as JSON, as lines of JSON or printed, and lists of steps.
+
+A step is the reasoning of the root, its code and what that printed. Nothing else is in such a record: no
+models, times, tokens or inputs, and none of the calls that code made.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rlm_core import semconv as sc
+from rlm_core.errors import InputError
+from rlm_core.telemetry import as_json
+from traces.importers.foreign import NO_TIMES, ForeignRun, ForeignSpan
+from traces.importers.source import Source, as_text
+from traces.importers.values import digest, exception_in, items, some_text, table, text, whole_or_part
+
+_OWN: Final = frozenset(("trajectory", "final_reasoning", "inputs", "question", "query", "trace", "evidence"))
+_ERROR: Final = "[Error] "
+_MISFIT: Final = "[Type Error] "
+_END: Final = "FINAL: "
+_FORCED: Final = "Extract forced final output"  # what the engine gives as its reasoning then
+_NOTHING: Final = "(no output - did you forget to print?)"  # what it writes where a cell printed nothing
+_LARGEST_PRINTED: Final = 16 * 1024 * 1024  # bytes of a printed prediction
+_MISSING: Final = (
+    NO_TIMES,
+    "The record holds no tokens, no costs and no model.",
+    "Calls that code made (llm_query, llm_query_batched, tools, sub-agents) are not in the record.",
+    "Of what the root wrote only its reasoning and its code are in the record; what it was sent is not.",
+)
+
+
+def recognises(source: Source) -> bool:
+    """Whether it holds a trajectory: a prediction, steps, or predictions in a list or in lines."""
+    if source.is_folder:
+        return False
+    head = source.head()
+    if head.lstrip().startswith(b"Prediction(") and b"trajectory=" in head:
+        return True
+    if not (b'"code"' in head and b'"reasoning"' in head):
+        return False
+    return any(_steps(value) is not None for value, _ in _found(source))
+
+
+def read(source: Source) -> Iterator[ForeignRun]:
+    """A run for each trajectory of the file. Raises InputError when there is none that can be read."""
+    seen, number = False, 0
+    for value, problem in _found(source):
+        steps = _steps(value)
+        if steps is None:
+            continue
+        seen, number = True, number + 1
+        yield _run(value if isinstance(value, dict) else {}, steps, number, problem)
+    if not seen:
+        raise InputError(f"{source.name} holds no trajectory of dspy.RLM that can be read.")
+
+
+def _found(source: Source) -> Iterator[tuple[Any, str | None]]:
+    """What may be a prediction or a list of steps, with what is wrong about it."""
+    if source.head().lstrip().startswith(b"Prediction("):
+        yield from _printed(source)
+        return
+    document, whole = whole_or_part(source)
+    if whole:
+        every = isinstance(document, list) and _steps(document) is None
+        yield from ((value, None) for value in (document if every else [document]))
+        return
+    lines = list(source.lines())
+    good = [line.value for line in lines if isinstance(line.value, dict)]
+    if any(_steps(value) is not None for value in good):
+        lost = len(lines) - len(good)
+        yield from ((value, None if not lost else f"{lost:,} lines cannot be read.") for value in good)
+    else:
+        yield document, "The file ends in the middle: what stands after that is lost."
+
+
+def _printed(source: Source) -> Iterator[tuple[Any, str | None]]:
+    """A prediction as Python prints it."""
+    with source.path.open("rb") as file:
+        data = file.read(_LARGEST_PRINTED).decode("utf-8", "replace").strip()
+    try:
+        call = ast.parse(data, mode="eval").body
+        if not isinstance(call, ast.Call):
+            return
+        found, left = {}, []
+        for given in call.keywords:
+            try:
+                found[str(given.arg)] = ast.literal_eval(given.value)
+            except (ValueError, TypeError):  # an object that only its class can read
+                left.append(str(given.arg)[:40])
+        yield found, f"Printed values that cannot be read back: {', '.join(left)}." if left else None
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return
+
+
+def _steps(value: Any) -> list[Mapping[str, Any]] | None:
+    """The steps of a prediction or of a bare list of steps; None for anything else."""
+    listed = items(value if isinstance(value, list) else table(value).get("trajectory"))
+    steps: list[Mapping[str, Any]] = [s for s in listed if isinstance(s, dict) and "code" in s]
+    if not steps or "steps" in table(table(value).get("trace")):
+        return None
+    return steps if "reasoning" in steps[0] or "output" in steps[0] else None
+
+
+def _run(
+    found: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], number: int, problem: str | None
+) -> ForeignRun:
+    top = ForeignSpan("run", children=[_turn(step) for step in steps])
+    given = {**table(found.get("inputs")), **found}
+    question = text(given.get("question")) or text(given.get("query"))
+    if question is not None:
+        top.texts[sc.QUESTION] = question
+    ended = top.children[-1].children[-1].attributes.get(sc.PHASE) == "Terminate"
+    outputs, given = _sorted_out(found, steps[-1] if ended else {})
+    answer = _answer(outputs)
+    if given:
+        top.texts[sc.CHILD_CONTEXT] = as_json(given)
+    missing = [*_MISSING, *([] if question else ["The question and the inputs are not in the record."])]
+    if answer is not None:
+        top.texts[sc.ANSWER] = answer
+        _how(top, found, ended)
+    else:
+        missing.append("The record holds no answer: a list of steps has none unless its last one submits it.")
+    return ForeignRun(
+        format="dspy",
+        engine="dspy.RLM",
+        key=digest([number, found or list(steps)]),
+        top=top,
+        missing=missing,
+        problems=[] if problem is None else [problem],
+        closed=answer is not None or (problem is None and not found),
+    )
+
+
+def _how(top: ForeignSpan, found: Mapping[str, Any], ended: bool) -> None:
+    """How the answer came about: submitted by code, or asked for when the turns were used up."""
+    forced = found.get("final_reasoning") == _FORCED
+    via, why = ("forced", "max_iterations") if forced else ("SUBMIT", "final")
+    top.attributes |= {sc.ANSWER_VIA: via, sc.STOP_REASON: why}
+    if forced:
+        call = ForeignSpan("root_call", attributes={sc.FORCED: True})
+        top.attributes[sc.FORCED] = True
+        top.children.append(ForeignSpan("iteration", attributes={sc.FORCED: True}, children=[call]))
+    elif ended:
+        top.attributes[sc.ANSWER_CELL] = len(top.children) - 1
+
+
+def _turn(step: Mapping[str, Any]) -> ForeignSpan:
+    """One step: what the root said, and its code with what came of it."""
+    call, cell = ForeignSpan("root_call"), ForeignSpan("cell")
+    if reasoning := some_text(step.get("reasoning")):
+        call.texts[sc.RESPONSE] = reasoning
+    cell.texts[sc.CODE] = as_text(step.get("code") or "")
+    output = some_text(step.get("output"))
+    if output is None:
+        cell.status = "lost"
+    elif output.startswith(_ERROR):
+        said = output.removeprefix(_ERROR)
+        _, kind, message = exception_in(said) or ("", "error", said)
+        cell.status, cell.error = "error", (kind, message)
+        cell.attributes[sc.EXCEPTION_TYPE] = kind
+        cell.texts[sc.EXCEPTION] = output
+    elif output.startswith(_MISFIT):
+        cell.status, cell.error = "error", ("misfit", output.removeprefix(_MISFIT))
+        cell.texts[sc.EXCEPTION] = output
+    elif output.startswith(_END):
+        cell.attributes[sc.PHASE] = "Terminate"
+        cell.texts[sc.STDOUT_SHOWN] = output
+    else:
+        cell.texts |= {} if output == _NOTHING else {sc.STDOUT: output}
+        cell.texts[sc.STDOUT_SHOWN] = output
+    return ForeignSpan("iteration", children=[call, cell])
+
+
+def _sorted_out(
+    found: Mapping[str, Any], last: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The fields of the answer, and those that were saved beside them. `last` is the step that submitted."""
+    others = {name: value for name, value in found.items() if name not in _OWN}
+    given = {name: found[name] for name in ("inputs",) if name in found}
+    submitted: Any = None
+    if last:
+        try:
+            submitted = ast.literal_eval(str(last.get("output")).removeprefix(_END))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            submitted = None if found else str(last.get("output")).removeprefix(_END)
+    if isinstance(submitted, dict):
+        outputs = {str(name): found.get(str(name), value) for name, value in submitted.items()}
+        given |= {name: value for name, value in others.items() if name not in outputs}
+        return outputs, given
+    return ({"answer": submitted} if submitted is not None and not found else others), given
+
+
+def _answer(outputs: Mapping[str, Any]) -> str | None:
+    """The text of the only field, else all of them as JSON."""
+    if len(outputs) == 1:
+        return as_text(next(iter(outputs.values())))
+    return as_json(outputs) if outputs else None
