@@ -57,13 +57,20 @@ def write_run(home: Home, run: ForeignRun, file_name: str, otherwise_ns: int) ->
     started = _time(run.top.start.value, otherwise_ns)
 
     def records(run_id: str) -> Iterator[Record]:
-        header = _header(run, run_id, started, key, file_name)
-        return _Records(run, run_id, started, key, prices).all(header)
+        return run_records(run, run_id, started, key, file_name, prices)
 
     status = run.top.status if run.closed else None
     run_id, new = put(home, lambda: free_id(home, started, key), records, status)
     question = run.top.texts.get(sc.QUESTION)
     return Written(run_id, new, tuple(run.missing), tuple(run.problems), run.engine, question)
+
+
+def run_records(
+    run: ForeignRun, run_id: str, started_ns: int, key: str, file_name: str, prices: PriceTable
+) -> Iterator[Record]:
+    """All records of a run but the last one, for spans that are tidy. `key` says what it was read from."""
+    header = _header(run, run_id, started_ns, key, file_name)
+    return _Records(run, run_id, started_ns, key, prices).all(header)
 
 
 def put(
