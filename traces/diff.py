@@ -264,6 +264,9 @@ def _notes(sides: tuple[Side, Side]) -> list[str]:
             said.append(f"Whether both runs {alike} is unknown: an imported record does not say.")
         elif values[0] != values[1]:
             said.append(apart)
+    tried = [any(span.kind == "attempt" for span in side.view.spans) for side in sides]
+    if imported and True in tried and False in tried:
+        said.append("One record holds no attempts of calls: those of the other run have no partner.")
     for name, run in (("first", one), ("second", other)):
         if run.problems or not run.complete:
             said.append(f"The record of the {name} run is not complete: what it lacks counts as unknown.")

@@ -21,7 +21,7 @@ from traces.importers.rlms_values import (
 from traces.importers.source import as_text
 from traces.importers.values import amount, items, table, text
 
-STDERR: Final = "rlms.stderr"  # payload prefix: what a cell printed there, without its exception
+STDERR: Final = "rlms.stderr"  # payload prefix: the end of a cell's output that was printed there
 METADATA: Final = "rlms.metadata"  # the settings of a run, as JSON
 _NO_ROOT: Final = "rlms does not log the usage of its root"
 _SHARED: Final = "the log gives all calls of a batch the usage of the one that ended last"
@@ -146,24 +146,15 @@ class RunBuilder:
         cell.seconds = missing() if seconds is None else reported(seconds)
         code = as_text(block.get("code") or "")
         cell.texts[sc.CODE] = code
-        if result.get("stdout"):
+        if result.get("stdout") is not None:
             cell.texts[sc.STDOUT] = as_text(result["stdout"])
-        self._stderr(cell, as_text(result.get("stderr") or ""))
+        _take_stderr(cell, as_text(result.get("stderr") or ""))
         if (variables := self._names.changes(result.get("locals"))) is not None:
             cell.texts[sc.VARIABLES] = variables
         calls = self.reading.objects(result.get("rlm_calls"))
         cell.children += _grouped(calls, one_batch(code), self.reading)
         self.cells += 1
         return cell
-
-    def _stderr(self, cell: ForeignSpan, stderr: str) -> None:
-        failed = raised(stderr)
-        if failed is not None:
-            cell.status, cell.error = "error", failed[:2]
-            cell.texts[sc.EXCEPTION] = stderr.strip("\n")
-            cell.attributes[sc.EXCEPTION_TYPE] = failed[0]
-        if stderr and (failed is None or failed[2].strip()):
-            cell.texts[STDERR] = stderr if failed is None else failed[2]
 
     def _take_answer(self, entry: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> None:
         final = entry.get("final_answer")
@@ -315,6 +306,19 @@ def _failure(call: Mapping[str, Any]) -> str | None:
     response = call.get("response")
     failed = isinstance(response, str) and response.startswith("Error:") and usage_of(call) is None
     return response.removeprefix("Error:").strip() if isinstance(response, str) and failed else None
+
+
+def _take_stderr(cell: ForeignSpan, stderr: str) -> None:
+    """What a cell printed there belongs to its output, as in runs of this engine; its exception does not."""
+    failed = raised(stderr)
+    if failed is not None:
+        cell.status, cell.error = "error", failed[:2]
+        cell.texts[sc.EXCEPTION] = stderr.strip("\n")
+        cell.attributes[sc.EXCEPTION_TYPE] = failed[0]
+    printed = stderr if failed is None else failed[2]
+    if printed:
+        cell.texts[sc.STDOUT] = cell.texts.get(sc.STDOUT, "") + printed
+        cell.texts[STDERR] = printed
 
 
 def _rest(seconds: float, blocks: Sequence[Mapping[str, Any]]) -> float:
