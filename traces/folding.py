@@ -36,6 +36,8 @@ _LATE: Final[dict[str, dict[str, type]]] = {
         sc.REPLAY_HITS: int, sc.REPLAY_MISSES: int, sc.REPLAY_LIVE_CALLS: int,
     },
 }  # fmt: skip
+#: Facts that an event of the kind `sc.EV_PLACED` can change.
+PLACED: Final = frozenset(_LATE[sc.EV_PLACED])
 
 
 @dataclass(frozen=True, slots=True)
