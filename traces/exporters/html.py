@@ -11,18 +11,19 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from rlm_core.errors import InputError
-from traces.exporters.files import ExportDone, new_file
+from traces.each_run import each_run
+from traces.exporters.files import STILL_RUNNING, ExportDone, new_file, new_folder
 from traces.exporters.html_data import Texts, as_script
 from traces.exporters.html_details import Details
-from traces.exporters.html_rows import Rows, tree_rows
+from traces.exporters.html_rows import top_nodes, tree_rows
 from traces.exporters.html_summary import closing, notes, summary
 from traces.exporters.redaction import Redactor
 from traces.home import Home
-from traces.reading import Warn, load_run
+from traces.reading import Node, Warn, load_run
 from traces.view import RunView
 from traces.visible import line
 
@@ -47,42 +48,59 @@ style-src '{style_hash}'; base-uri 'none'; form-action 'none'">
 
 
 def export(home: Home, run_ids: Sequence[str], out: Path, *, warn: Warn | None = None) -> ExportDone:
-    """Write the page of a run to a new file. Raises InputError for several runs, one that is not there, and a
-    place that is taken; RecordError for a record that cannot be read.
+    """Write the page of a run to a new file, those of several to a new folder. Raises InputError for a run
+    that is not there and a place that is taken; RecordError for a record that cannot be read.
     """
-    if len(run_ids) != 1:
-        raise InputError("An HTML page shows one run: export each run by itself.")
-    view = load_run(home, run_ids[0], warn=warn)
-    with new_file(out) as file:
-        redacted, said = write_page(file, view)
-    return ExportDone(out, (view.run_id,), redacted, tuple(said))
+    if len(run_ids) == 1:
+        with new_file(out) as file:
+            written = [_written(file, load_run(home, run_ids[0], warn=warn))]
+    else:
+        with new_folder(out) as folder:
+            written = []
+            for view in each_run(home, run_ids, warn):
+                with (folder / f"{home.spool_file(view.run_id).stem}.html").open("xb") as file:
+                    written.append(_written(file, view))
+    said = [sentence for _, sentences in written for sentence in sentences]
+    return ExportDone(
+        out.expanduser().absolute(), tuple(run_ids), sum(places for places, _ in written), tuple(said)
+    )
+
+
+def _written(file: BinaryIO, view: RunView) -> tuple[int, list[str]]:
+    """Write a page; the sentences about it name its run."""
+    redacted, left = write_page(file, view)
+    said = [STILL_RUNNING.format(view.run_id)] if view.live else []
+    return redacted, [*said, *(f"{view.run_id}: {sentence}" for sentence in left)]
 
 
 def write_page(file: BinaryIO, view: RunView) -> tuple[int, list[str]]:
     """Write the page of a run; returns in how many places a key was taken out, and what was left out."""
     redactor = Redactor()
     texts = Texts(view, redactor)
-    for part in _parts(view, texts, redactor):
+    script = "\n".join((_PARTS / name).read_text("utf-8") for name in _SCRIPTS)
+    tops = top_nodes(view)
+    file.write(_encoded(_head(view, script, redactor)))
+    file.write(_encoded("\n".join(summary(view, tops, redactor)) + '\n<div id="run"></div>\n'))
+    for part in chain(texts.scripts(), _tree(view, tops, texts, redactor)):
         file.write(part)
+    file.write(_encoded(closing(view, redactor, texts.cut, texts.dropped)))
+    file.write(f"\n</main>\n<script>{script}</script>\n</body>\n</html>\n".encode())
     return redactor.replaced, notes(texts.cut, texts.dropped)
 
 
-def _parts(view: RunView, texts: Texts, redactor: Redactor) -> Iterator[bytes]:
-    script = "\n".join((_PARTS / name).read_text("utf-8") for name in _SCRIPTS)
+def _head(view: RunView, script: str, redactor: Redactor) -> str:
     style = (_PARTS / "page.css").read_text("utf-8")
-    question = redactor.text(view.summary.question or "")
-    title = line(question[:_TITLE_CHARS]) or f"Run {view.run_id}"
-    head = _HEAD.format(
-        script_hash=_digest(script), style_hash=_digest(style), style=style, title=escape(title)
+    question = line(redactor.text(view.summary.question or "")[:_TITLE_CHARS])
+    return _HEAD.format(
+        script_hash=_digest(script),
+        style_hash=_digest(style),
+        style=style,
+        title=escape(question or f"Run {view.run_id}"),
     )
-    rows = tree_rows(view)
-    yield _encoded(head + "\n".join(summary(view, rows, redactor)) + '\n<div id="run"></div>\n')
-    yield from _data(view, rows, texts, redactor)
-    yield _encoded(closing(view, redactor, texts.cut, texts.dropped))
-    yield f"\n</main>\n<script>{script}</script>\n</body>\n</html>\n".encode()
 
 
-def _data(view: RunView, rows: Rows, texts: Texts, redactor: Redactor) -> Iterator[bytes]:
+def _tree(view: RunView, tops: Sequence[Node], texts: Texts, redactor: Redactor) -> Iterator[bytes]:
+    rows = tree_rows(tops, texts, redactor.text)
     details = Details(view, rows, texts, redactor)
     row_of = {number: row for row, number in enumerate(rows.columns["span"]) if number >= 0}
     for first in range(0, len(rows.spans), _PER_CHUNK):
@@ -92,10 +110,7 @@ def _data(view: RunView, rows: Rows, texts: Texts, redactor: Redactor) -> Iterat
             listed = [text[1] for text in (*detail["texts"], *detail.get("messages", ()))]
             rows.columns["texts"][row_of[number]] = listed
         yield as_script(made, "details", first)
-    for name in ("label", "note"):
-        rows.columns[name] = list(map(redactor.text, rows.columns[name]))
     yield as_script(rows.columns, "rows")
-    yield from texts.scripts()
 
 
 def _encoded(text: str) -> bytes:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rlm_core import semconv as sc
-from traces.detail import added_messages, decoded
-from traces.exporters.html_data import Texts
-from traces.exporters.html_rows import Placed, Rows, timed
+from traces.detail import added_messages
+from traces.exporters.html_data import HASH, Texts, texts_of
+from traces.exporters.html_rows import Placed, Rows
 from traces.exporters.html_words import (
     MARKS,
     UNKNOWN,
@@ -22,6 +22,7 @@ from traces.exporters.html_words import (
     spent,
 )
 from traces.exporters.redaction import Redactor
+from traces.imported import trust_reasons
 from traces.rows import CALL_KINDS, SpanRow
 from traces.span_images import span_images
 from traces.tree import OUTCOMES, Node
@@ -69,7 +70,6 @@ _SAID: Final = frozenset(
     + (sc.OI_COST, sc.OI_INPUT, sc.OI_OUTPUT, sc.OI_PROMPT_TOKENS, sc.OI_COMPLETION_TOKENS)
     + (sc.OI_TOTAL_TOKENS, sc.IMPORT_MISSING, sc.IMPORT_PROBLEMS)
 )
-_HASH: Final = ".sha256"
 _SIBLINGS: Final = (".chars", ".preview")
 _VALUE_CHARS: Final = 4_000
 _EVENTS: Final = 50
@@ -84,6 +84,7 @@ class Details:
         self._rows = rows
         self._texts = texts
         self._redactor = redactor
+        self._clean = redactor.text
         self._first = min((span.start_ns for span in view.spans), default=0)
 
     def of(self, placed: Placed) -> dict[str, Any]:
@@ -92,12 +93,12 @@ class Details:
         tables = [("On record", self._table(span)), ("Events", list(self._events(span)))]
         if attempt is not None:
             tables.append(("Its one attempt", self._table(attempt)))
-        hashes = self._hashes(span)
+        hashes = texts_of(span)
         found: dict[str, Any] = {
-            "title": self._clean(label(span)),
+            "title": label(span, self._clean),
             "kind": span.kind.replace("_", " "),
             "id": span.span_id,
-            "problem": self._clean(problem(span)),
+            "problem": problem(span, self._clean),
             "facts": [self._clean_fact(fact) for fact in self._facts(placed.node)],
             "texts": [
                 [title, self._texts.number(hashes[prefix]), int(prefix in _FOLDED)]
@@ -110,19 +111,8 @@ class Details:
             found |= self._messages(span)
         return found
 
-    def _clean(self, text: str) -> str:
-        return self._redactor.text(text)
-
     def _clean_fact(self, fact: Fact) -> Fact:
         return [fact[0], *(self._clean(line(part)) for part in fact[1:])]
-
-    def _hashes(self, span: SpanRow) -> dict[str, str]:
-        """The payloads of a span by their prefix."""
-        return {
-            key.removesuffix(_HASH): value
-            for key, value in span.attributes.items()
-            if key.endswith(_HASH) and isinstance(value, str)
-        }
 
     def _messages(self, span: SpanRow) -> dict[str, Any]:
         """What a root call was sent beyond the one before it, and how much that one was sent already."""
@@ -136,8 +126,8 @@ class Details:
 
     def _table(self, span: SpanRow) -> list[Fact]:
         """Every attribute that nothing else says."""
-        texts = self._hashes(span)
-        named = {prefix + part for prefix in texts for part in (_HASH, *_SIBLINGS)}
+        texts = texts_of(span)
+        named = {prefix + part for prefix in texts for part in (HASH, *_SIBLINGS)}
         kept = {key: value for key, value in span.attributes.items() if key not in _SAID and key not in named}
         images = [["image", _image(each)] for each in span_images(span)]
         return [
@@ -167,7 +157,7 @@ class Details:
         elif node.totals.spend.calls:
             yield from self._facts_below(node)
         yield _told("Time", duration(span.seconds) if span.end_ns else "no end recorded", span, "seconds")
-        if timed(span):
+        if span.start_told:
             after = duration(max(0, span.start_ns - self._first) / 1e9)
             yield _told("Began after", after, span, "start")
         if span.phases:
@@ -200,21 +190,20 @@ class Details:
         yield _told("Cost", money(span.cost_usd, span.cost_status), span, "cost")
 
     def _facts_below(self, node: Node) -> Iterator[Fact]:
-        below = self._rows.below[node.span.span_id]
-        if ends := below.outcomes:
+        if ends := self._rows.ends[node.span.span_id]:
             words = ", ".join(f"{ends[word]:,} {word}" for word in OUTCOMES if word in ends)
             yield ["Sub-calls below", f"{sum(ends.values()):,} ({words})"]
-        yield ["Tokens below", tokens_below(node, below.untold)]
+        yield ["Tokens below", tokens_below(node)]
         yield ["Cost below", spent(node.totals.spend)]
 
 
-def tokens_below(node: Node, untold: int) -> str:
-    """Tokens of the calls of a subtree; how many do not say."""
+def tokens_below(node: Node) -> str:
+    """Tokens of the calls of a subtree; the least of them where some do not say."""
     spend = node.totals.spend
-    if untold >= spend.calls:
+    if spend.untold and not (spend.input or spend.output):
         return UNKNOWN
     said = f"{spend.input:,} in, {spend.output:,} out"
-    return f"at least {said} ({counted(untold, 'call')} without)" if untold else said
+    return f"at least {said} ({counted(spend.untold, 'call')} without)" if spend.untold else said
 
 
 def _others(hashes: Mapping[str, str]) -> dict[str, str]:
@@ -228,9 +217,8 @@ def _told(name: str, value: str, span: SpanRow, number: str) -> Fact:
     mark = span.trusted.get(number)
     if mark is None:
         return [name, value]
-    reasons = decoded(span.attributes.get(sc.TRUST_WHY))
-    why = reasons.get(number) if isinstance(reasons, dict) else None
-    return [name, value, MARKS[mark], *([why] if isinstance(why, str) else [])]
+    why = trust_reasons(span).get(number)
+    return [name, value, MARKS[mark], *([why] if why else [])]
 
 
 def _shown(value: Any) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from traces.exporters.html_data import Texts
+from traces.exporters.html_words import Clean, is_bad, label, money, problem, short
 from traces.exporters.html_words import duration as time_words
-from traces.exporters.html_words import is_bad, label, money, problem, short
+from traces.exporters.secrets import REDACTED
 from traces.reading import Group, Node, build_tree, mark_gaps
 from traces.rows import CALL_KINDS, SpanRow
 from traces.tree import Totals, outcome, walk
@@ -31,16 +33,6 @@ class Placed:
     attempt: SpanRow | None = None
 
 
-@dataclass(slots=True)
-class Below:
-    """Of a span and all below it: calls that ended and do not say their tokens; of those below it the
-    sub-calls, by outcome.
-    """
-
-    untold: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-
-
 @dataclass
 class Rows:
     """The tree in columns, as the page's script takes it; `spans` in the order of their rows.
@@ -50,20 +42,22 @@ class Rows:
 
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
     spans: list[Placed] = field(default_factory=list)
-    whole: Totals = field(default_factory=Totals)
-    tops: list[Node] = field(default_factory=list)
-    below: dict[str, Below] = field(default_factory=dict)  # by span
+    ends: dict[str, Counter[str]] = field(default_factory=dict)  # of the sub-calls below a span, by outcome
 
 
-def tree_rows(view: RunView) -> Rows:
-    """The rows of a run; `texts` stay empty."""
-    made = Rows(tops=build_tree(view.spans))
-    mark_gaps(made.tops, view.summary)
-    for top in made.tops:
-        made.whole.add(top.totals)
-    made.below = _sums(made.tops)
+def top_nodes(view: RunView) -> list[Node]:
+    """The top nodes of a run with the figures of their subtrees."""
+    tops = build_tree(view.spans)
+    mark_gaps(tops, view.summary)
+    return tops
+
+
+def tree_rows(tops: Sequence[Node], texts: Texts, clean: Clean) -> Rows:
+    """The rows of a tree; `texts` of each stay empty."""
+    made = Rows(ends=_ends(tops))
+    describe = _Describer(tops, texts, clean)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
-    stack: list[tuple[int, Node | Group]] = [(0, top) for top in reversed(made.tops)]
+    stack: list[tuple[int, Node | Group]] = [(0, top) for top in reversed(tops)]
     while stack:
         level, item = stack.pop()
         group = item if isinstance(item, Group) else _only_group(item)
@@ -76,7 +70,10 @@ def tree_rows(view: RunView) -> Rows:
             below = [] if attempt is not None else item.below
         if isinstance(item, Node):
             made.spans.append(Placed(item, _only_attempt(item)))
-        _add(made, level, item, group)
+        row = describe.row(level, item, group)
+        row["span"] = len(made.spans) - 1 if isinstance(item, Node) else -1
+        for name in _COLUMNS:
+            made.columns[name].append(row[name])
         stack.extend((level + 1, child) for child in reversed(below))
     return made
 
@@ -105,18 +102,15 @@ def _members(group: Group) -> Sequence[Node | Group]:
     return [*bad, Group.of(group.called, fine)]
 
 
-def _sums(tops: Sequence[Node]) -> dict[str, Below]:
-    found: dict[str, Below] = {}
+def _ends(tops: Sequence[Node]) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {}
     nodes = [item for _, item in walk(tops) if isinstance(item, Node)]
     for node in reversed(nodes):  # children before their parents
-        span, made = node.span, Below()
+        counts = Counter[str]()
         for child in _children(node):
-            made.untold += found[child.span_id].untold
-            made.outcomes += found[child.span_id].outcomes
-            if child.kind == "sub_call":
-                made.outcomes[outcome(child)] += 1
-        made.untold += span.kind in CALL_KINDS and span.end_ns is not None and span.tokens is None
-        found[span.span_id] = made
+            counts += found[child.span_id]
+            counts[outcome(child)] += child.kind == "sub_call"
+        found[node.span.span_id] = counts
     return found
 
 
@@ -126,56 +120,70 @@ def _children(node: Node) -> Iterator[SpanRow]:
             yield member.span
 
 
-def tokens_words(totals: Totals, untold: int) -> str:
-    """Tokens in and out together; a plus where some calls do not say."""
-    if not totals.spend.calls:
+def tokens_words(totals: Totals) -> str:
+    """Tokens in and out together; the least of them where some calls do not say."""
+    spend = totals.spend
+    if not spend.calls:
         return ""
-    if untold >= totals.spend.calls:
-        return "?"
-    return f"{totals.spend.input + totals.spend.output:,}" + ("+" if untold else "")
+    known = spend.input + spend.output
+    return f"{known:,}" if not spend.untold else f"≥ {known:,}" if known else "?"
 
 
-def timed(span: SpanRow) -> bool:
-    """Whether the record says when a span was at work."""
-    return not {span.trusted.get("start"), span.trusted.get("seconds")} & {"missing", "known_wrong"}
+class _Describer:
+    """Words and figures of rows, and their places on the time line of the whole run."""
 
+    def __init__(self, tops: Sequence[Node], texts: Texts, clean: Clean) -> None:
+        self._texts = texts
+        self._clean = clean
+        whole = Totals()
+        for top in tops:
+            whole.add(top.totals)
+        self._first = whole.first_ns or 0
+        self._length = max((whole.last_ns or 0) - self._first, 1)
 
-def _add(made: Rows, level: int, item: Node | Group, group: Group | None) -> None:
-    span = item.span if isinstance(item, Node) else None
-    members = item.members if isinstance(item, Group) else (item,)
-    untold = sum(made.below[node.span.span_id].untold for node in members)
-    status, tone = _group_status(group) if group is not None else _status(item)
-    start, width = _on_time_line(made.whole, item)
-    row = {
-        "id": "" if span is None else span.span_id,
-        "level": level,
-        "label": short(group.headline) if group is not None else "" if span is None else label(span),
-        "note": _note(span) if group is None else "",
-        "status": status,
-        "tone": tone,
-        "tokens": tokens_words(item.totals, untold),
-        "cost": _cost(item.totals, span),
-        "time": _time(item),
-        "start": start,
-        "width": width,
-        "opened": int(_opened(item, group)),
-        "fan": int(group is not None),
-        "bad": int(span is not None and is_bad(span)),
-        "span": -1 if span is None else len(made.spans) - 1,
-        "texts": [],
-    }
-    for name in _COLUMNS:
-        made.columns[name].append(row[name])
+    def row(self, level: int, item: Node | Group, group: Group | None) -> dict[str, Any]:
+        """A row but for the number of its span. `group` is the one it shows: itself, or that of a batch."""
+        span = item.span if isinstance(item, Node) else None
+        status, tone = _group_status(group) if group is not None else _status(item)
+        start, width = self._on_time_line(item)
+        named = "" if span is None else label(span, self._clean)
+        return {
+            "id": "" if span is None else span.span_id,
+            "level": level,
+            "label": named if group is None else group.headline,
+            "note": "" if span is None or group is not None else self._note(span),
+            "status": status,
+            "tone": tone,
+            "tokens": _tokens(item.totals, span),
+            "cost": _cost(item.totals, span),
+            "time": _time(item),
+            "start": start,
+            "width": width,
+            "opened": int(_opened(item, group)),
+            "fan": int(group is not None),
+            "bad": int(span is not None and is_bad(span)),
+            "texts": [],
+        }
 
+    def _note(self, span: SpanRow) -> str:
+        """What went wrong, else how it begins."""
+        said = problem(span, self._clean)
+        if not said or said == span.status:
+            shows = span.kind not in ("iteration", "batch") and span.parent_id is not None
+            said = (REDACTED if self._texts.held_key(span) else span.preview or "") if shows else ""
+        return short(self._clean(("its parent is not in the record. " if span.orphan else "") + said))
 
-def _note(span: SpanRow | None) -> str:
-    if span is None:
-        return ""
-    said = problem(span)
-    if not said or said == span.status:
-        shows = span.kind not in ("iteration", "batch") and span.parent_id is not None
-        said = span.preview or "" if shows else ""
-    return short(("its parent is not in the record. " if span.orphan else "") + said)
+    def _on_time_line(self, item: Node | Group) -> tuple[int, int]:
+        """Start and width in parts of the whole; no width where the record has no times."""
+        members = item.members if isinstance(item, Group) else (item,)
+        spans = [node.span for node in members if node.span.start_told and not node.totals.untimed]
+        if not spans:
+            return 0, 0
+        first = min(one.start_ns for one in spans) - self._first
+        open_ = any(one.end_ns is None for one in spans)
+        last = self._length if open_ else max(one.end_ns or 0 for one in spans) - self._first
+        start, end = (min(max(at * _PARTS // self._length, 0), _PARTS) for at in (first, last))
+        return start, max(end - start, 1)
 
 
 def _cost(totals: Totals, span: SpanRow | None) -> str:
@@ -186,27 +194,18 @@ def _cost(totals: Totals, span: SpanRow | None) -> str:
     return money(totals.spend.usd)
 
 
+def _tokens(totals: Totals, span: SpanRow | None) -> str:
+    if span is not None and span.kind in CALL_KINDS and span.tokens is None:
+        return "" if span.end_ns is None else "?"
+    return tokens_words(totals)
+
+
 def _time(item: Node | Group) -> str:
     if isinstance(item, Node):
-        if item.span.end_ns is None:
-            return ""
-        return "?" if item.span.seconds is None else time_words(item.span.seconds)
-    if any(node.span.seconds is None for node in item.members):
-        return ""
-    return time_words(item.totals.seconds)
-
-
-def _on_time_line(whole: Totals, item: Node | Group) -> tuple[int, int]:
-    """Start and width in parts of the whole; no width where the record has no times."""
-    spans = [node.span for node in (item.members if isinstance(item, Group) else (item,)) if timed(node.span)]
-    if not spans or whole.first_ns is None:
-        return 0, 0
-    length = max((whole.last_ns or 0) - whole.first_ns, 1)
-    first = min(one.start_ns for one in spans)
-    last = None if any(one.end_ns is None for one in spans) else max(one.end_ns or 0 for one in spans)
-    start = min(max((first - whole.first_ns) * _PARTS // length, 0), _PARTS)
-    end = _PARTS if last is None else min((last - whole.first_ns) * _PARTS // length, _PARTS)
-    return start, max(end - start, 1)
+        return (
+            "" if item.span.end_ns is None else "?" if item.totals.untimed else time_words(item.span.seconds)
+        )
+    return "" if item.totals.seconds is None else time_words(item.totals.seconds)
 
 
 def _status(item: Node | Group) -> tuple[str, str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, Final
 
 from rlm_core import __version__
 from rlm_core import semconv as sc
-from traces.detail import decoded
 from traces.exporters.html_details import tokens_below
-from traces.exporters.html_rows import Rows, tokens_words
-from traces.exporters.html_words import UNKNOWN, counted, duration, money, short
+from traces.exporters.html_rows import tokens_words
+from traces.exporters.html_words import UNKNOWN, Clean, counted, duration, money, short
 from traces.exporters.redaction import Redactor
+from traces.imported import import_facts
 from traces.report_parts import WHOLE_CHARS, left_out, middle_out
 from traces.tree import Node, walk
 from traces.view import RunView
@@ -33,14 +33,12 @@ _STOPPED: Final = {
 }
 
 
-def summary(view: RunView, rows: Rows, redactor: Redactor) -> Iterator[str]:
+def summary(view: RunView, tops: Sequence[Node], redactor: Redactor) -> Iterator[str]:
     """The head of the page, as HTML in which every text is escaped."""
     run = view.summary
-    top = next((node for node in rows.tops if node.span.kind == "run"), None)
-    attributes: dict[str, Any] = {} if top is None else redactor.attributes(top.span.attributes)
-
-    def clean(text: str) -> str:
-        return redactor.text(text)
+    top = next((node for node in tops if node.span.kind == "run"), None)
+    attributes: dict[str, Any] = {} if top is None else dict(top.span.attributes)
+    clean = redactor.text
 
     yield "<header>"
     yield f'<p class="badges">{"".join(_badges(view))}<code>{escape(line(run.run_id))}</code></p>'
@@ -49,11 +47,11 @@ def summary(view: RunView, rows: Rows, redactor: Redactor) -> Iterator[str]:
     yield f"<h1 dir=auto>{escape(line(question[:_BEGIN_CHARS]))}{'…' if more else ''}</h1>"
     if more:
         yield _folded(f"The whole question ({len(question):,} characters)", question)
-    yield from _answer(clean(run.answer) if run.answer is not None else None, attributes)
-    yield '<dl class="facts">' + "".join(_totals(view, top, rows, clean)) + "</dl>"
-    yield from _remarks(view, attributes)
+    yield from _answer(view, top, clean)
+    yield '<dl class="facts">' + "".join(_totals(view, top, clean)) + "</dl>"
+    yield from _remarks(view, attributes, clean)
     yield "</header>"
-    yield from _turns(rows, top, clean)
+    yield from _turns(top, clean)
 
 
 def closing(view: RunView, redactor: Redactor, texts_cut: int, texts_dropped: int) -> str:
@@ -87,13 +85,14 @@ def _badges(view: RunView) -> Iterator[str]:
         yield f'<span class="badge {tone}">{escape(line(word))}</span>'
 
 
-def _answer(answer: str | None, attributes: dict[str, Any]) -> Iterator[str]:
-    partial = attributes.get(f"{sc.BEST_PARTIAL}.preview")
-    if answer is None and not isinstance(partial, str):
+def _answer(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
+    title, answer = "Answer", view.summary.answer
+    if answer is None:
+        title, answer = "There is no answer; the best partial one", _partial(view, top)
+    if answer is None:
         yield '<p class="soft">There is no answer.</p>'
         return
-    title = "Answer" if answer is not None else "There is no answer; the best partial one begins"
-    text = answer if answer is not None else str(partial)
+    text = clean(answer)
     lines = text.split("\n")
     begin = "\n".join(lines[:_BEGIN_LINES])[:_BEGIN_CHARS]
     whole = begin == text
@@ -102,6 +101,11 @@ def _answer(answer: str | None, attributes: dict[str, Any]) -> Iterator[str]:
     if not whole:
         yield _folded(f"The whole answer ({len(text):,} characters)", text)
     yield "</section>"
+
+
+def _partial(view: RunView, top: Node | None) -> str | None:
+    digest = None if top is None else top.span.attributes.get(f"{sc.BEST_PARTIAL}.sha256")
+    return view.payload(digest) if isinstance(digest, str) else None
 
 
 def _folded(title: str, text: str) -> str:
@@ -114,15 +118,14 @@ def _pre(text: str) -> str:
     return f"<pre dir=auto>\n{escape(block(text))}</pre>"  # a parser drops the first line feed
 
 
-def _totals(view: RunView, top: Node | None, rows: Rows, clean: Any) -> Iterator[str]:
+def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     run = view.summary
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
     known = run.cost_usd is None and run.known_usd
     cost = f"at least {money(run.known_usd)}" if known else money(run.cost_usd, run.cost_status)
     tokens = f"{run.tokens['input']:,} in, {run.tokens['output']:,} out"
     if top is not None and top.totals.spend.calls:
-        tokens = tokens_below(top, rows.below[top.span.span_id].untold)
-    seconds = run.seconds if top is None or not top.span.trusted else top.span.seconds
+        tokens = tokens_below(top)
     began = run.started[:19].replace("T", " ") + " UTC" if run.started else UNKNOWN
     for name, value in (
         ("Root model", clean(run.root_model or UNKNOWN)),
@@ -131,14 +134,14 @@ def _totals(view: RunView, top: Node | None, rows: Rows, clean: Any) -> Iterator
         ("Sub-calls", f"{run.sub_calls:,}{failed}"),
         ("Tokens", tokens),
         ("Cost", cost),
-        ("Time", duration(seconds)),
+        ("Time", duration(run.seconds)),
         ("Started", began),
         ("Ended by", _STOPPED.get(run.stop_reason or "", "") or short(run.stop_reason or UNKNOWN)),
     ):
         yield f"<div><dt>{name}</dt><dd>{escape(short(value))}</dd></div>"
 
 
-def _remarks(view: RunView, attributes: dict[str, Any]) -> Iterator[str]:
+def _remarks(view: RunView, attributes: dict[str, Any], clean: Clean) -> Iterator[str]:
     """What must be said of the run and of its record."""
     run = view.summary
     said = [str(attributes[sc.ANSWER_NOTE])] if attributes.get(sc.ANSWER_NOTE) else []
@@ -151,19 +154,18 @@ def _remarks(view: RunView, attributes: dict[str, Any]) -> Iterator[str]:
     elif run.problems:
         said.append(f"The record is incomplete: {counted(run.problems, 'record')} missing or unreadable.")
     for sentence in said:
-        yield f'<p class="remark" dir=auto>{escape(short(sentence))}</p>'
-    lacks = [*_sentences(attributes, sc.IMPORT_MISSING), *_sentences(attributes, sc.IMPORT_PROBLEMS)]
-    if lacks:
-        items = "".join(f"<li>{escape(short(sentence))}</li>" for sentence in lacks[:_SENTENCES])
+        yield f'<p class="remark" dir=auto>{escape(short(clean(sentence)))}</p>'
+    facts = import_facts(view)
+    if facts is None:
+        return
+    source = f"Read from {facts.file}, a record of {facts.engine}."
+    yield f'<p class="remark" dir=auto>{escape(short(clean(source)))}</p>'
+    if lacks := [*facts.missing, *facts.problems]:
+        items = "".join(f"<li>{escape(short(clean(sentence)))}</li>" for sentence in lacks[:_SENTENCES])
         yield f"<details open><summary>What this record does not say</summary><ul>{items}</ul></details>"
 
 
-def _sentences(attributes: dict[str, Any], key: str) -> list[str]:
-    found = decoded(attributes.get(key))
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
-
-
-def _turns(rows: Rows, top: Node | None, clean: Any) -> Iterator[str]:
+def _turns(top: Node | None, clean: Clean) -> Iterator[str]:
     """A table of the run's own iterations."""
     below = top.below if top is not None else []
     turns = [item for item in below if isinstance(item, Node) and item.span.kind == "iteration"]
@@ -175,25 +177,25 @@ def _turns(rows: Rows, top: Node | None, clean: Any) -> Iterator[str]:
         yield f"<th{' class=number' if name not in ('', 'Phases') else ''}>{name}</th>"
     yield "</tr></thead><tbody>"
     for turn in turns[:_TURNS]:
-        yield "<tr>" + "".join(_turn(turn, rows, clean)) + "</tr>"
+        yield "<tr>" + "".join(_turn(turn, clean)) + "</tr>"
     yield "</tbody></table></div>"
     if len(turns) > _TURNS:
         yield f"<p>and {len(turns) - _TURNS:,} more iterations</p>"
     yield "</section>"
 
 
-def _turn(turn: Node, rows: Rows, clean: Any) -> Iterator[str]:
+def _turn(turn: Node, clean: Clean) -> Iterator[str]:
     span = turn.span
     kinds = [item.span.kind for _, item in walk(turn.below) if isinstance(item, Node)]
     spend = turn.totals.spend
     cost = f"≥ {money(spend.known_usd)}" if spend.usd is None and spend.known_usd else money(spend.usd)
     yield f"<td>{'' if span.iteration is None else span.iteration}</td>"
-    yield f"<td>{escape(short(clean(', '.join(span.phases) or span.preview or '')))}</td>"
+    yield f"<td>{escape(short(clean(', '.join(span.phases))))}</td>"
     for value in (
         f"{kinds.count('cell'):,}",
         f"{kinds.count('sub_call'):,}",
         f"{turn.totals.failures:,}",
-        tokens_words(turn.totals, rows.below[span.span_id].untold),
+        tokens_words(turn.totals),
         cost if spend.calls else "",
         duration(span.seconds),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
@@ -14,6 +15,7 @@ from traces.visible import line
 _TINY: Final = Decimal("0.000001")
 _FINE: Final = ("ok", "running")
 _SHORT: Final = 160
+Clean = Callable[[str], str]  # takes what looks like a key out of a text
 UNKNOWN: Final = "unknown"
 #: Marks of numbers that another engine's record gave, in words.
 MARKS: Final = {
@@ -76,8 +78,8 @@ def short(text: object) -> str:
     return shown if len(shown) <= _SHORT else shown[: _SHORT - 1] + "…"
 
 
-def label(span: SpanRow) -> str:
-    """What a span is called in the tree."""
+def label(span: SpanRow, clean: Clean) -> str:
+    """What a span is called in the tree; `clean` takes keys out of a text, before it is cut."""
     number = "" if span.call_index is None else f" {span.call_index}"
     labels = {
         "run": "run" if span.parent_id is None else f"rlm_query{number}, depth {span.depth}",
@@ -89,13 +91,13 @@ def label(span: SpanRow) -> str:
         "attempt": "attempt",
     }
     if span.kind == "tool":
-        return short(f"tool {span.attributes.get(sc.TOOL_NAME) or span.name}")
+        return short(clean(f"tool {span.attributes.get(sc.TOOL_NAME) or span.name}"))
     if span.kind == "root_call" and span.attributes.get(sc.COMPACTED) is True:
         return "root call, a summary"
-    return short(labels.get(span.kind, span.name))
+    return short(clean(labels.get(span.kind, span.name)))
 
 
-def problem(span: SpanRow) -> str:
+def problem(span: SpanRow, clean: Clean) -> str:
     """What went wrong in a span, in a line; empty where nothing did."""
     if outcome(span) == "empty":
         return "empty reply"
@@ -103,8 +105,8 @@ def problem(span: SpanRow) -> str:
         return ""
     kind, message = span.error_type or span.status, span.attributes.get(sc.ERROR_MESSAGE)
     if not message:
-        return line(kind)
-    return line(message if str(message).startswith(kind) else f"{kind}: {message}")
+        return line(clean(kind))
+    return line(clean(str(message) if str(message).startswith(kind) else f"{kind}: {message}"))
 
 
 def is_bad(span: SpanRow) -> bool:

@@ -18,7 +18,7 @@ from traces.tree import outcome
 from ui.figures import counted, duration, least, tokens
 from ui.trust_text import marked
 from ui.visible import line
-from ui.web import plain
+from ui.web import plain, run_export
 from ui.web.import_note import import_badge, import_note
 from ui.web.notices import Colour, note, problem, said
 from ui.web.places import diagnose_link
@@ -102,6 +102,7 @@ def onward(record: Record) -> None:
             st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run_id})
             page, query = diagnose_link(run_id)
             st.page_link(page, label=_DIAGNOSE, query_params=query, help=_DIAGNOSE_HELP)
+            run_export.offer(record.home, run_id)
             resume_offer(record.home, record.view)
 
 

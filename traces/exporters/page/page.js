@@ -62,7 +62,8 @@ class Page {
       path.append(button(this.rows.label[up], () => this.tree.choose(up)), "›");
     const span = this.rows.span[row];
     const [status, tone] = [this.rows.status[row], this.rows.tone[row]];
-    if (span < 0) this.view.group(path, this.rows.label[row], status, tone);
+    const figures = ["tokens", "cost", "time"].map((name) => [name[0].toUpperCase() + name.slice(1), this.rows[name][row]]);
+    if (span < 0) this.view.group(path, this.rows.label[row], status, tone, figures.filter(([, value]) => value));
     else this.view.show(path, span, status, tone);
     if (this.rows.id[row]) this.remember(this.rows.id[row]);
     // what is shown begins above: the person looks at the beginning of the next one

@@ -37,10 +37,10 @@ class SpanView {
   }
 
   /* A row that stands for several spans. */
-  group(path, label, status, tone) {
+  group(path, label, status, tone, facts) {
     const title = node("div", "named");
     title.append(node("h2", "", label), node("span", `badge ${tone}`, status));
-    this.put(path, title, node("p", "soft", "Open this row to see its calls."));
+    this.put(path, title, this.facts(facts), node("p", "soft", "Open this row to see its calls."));
   }
 
   show(path, number, status, tone) {

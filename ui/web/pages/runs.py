@@ -13,7 +13,7 @@ from traces.opinions import Opinions, opinions
 from traces.questions import Question, questions
 from traces.reading import RunSummary, list_runs
 from ui.figures import counted
-from ui.web import listing, plain, runs_delete, runs_filters, runs_table, stored, training_data
+from ui.web import listing, plain, run_export, runs_delete, runs_filters, runs_table, stored, training_data
 from ui.web.notices import note, problem
 from ui.web.rows_view import rows_view
 
@@ -47,6 +47,7 @@ def _list(home: Home) -> None:
         st.session_state[_ARMED] = at_work
         st.rerun()
     runs_delete.confirm(home, runs)
+    run_export.box(home)
     training_data.box(home)
     if not runs:
         if replays:
@@ -133,6 +134,10 @@ def _with_chosen(runs: Sequence[RunSummary], found: Sequence[RunSummary]) -> Non
     st.button(
         "Side by side", key="runs-several-button", disabled=len(chosen) < 2, on_click=_put_beside,
         args=(chosen,), help="What each took and said, by strategy.",
+    )  # fmt: skip
+    st.button(
+        "Export…", key="runs-export-button", disabled=not chosen, on_click=run_export.ask, args=(chosen,),
+        help="Files for people and other programs.",
     )  # fmt: skip
     st.button(
         "Training data…", key="runs-training-button", disabled=not chosen, on_click=training_data.ask,
