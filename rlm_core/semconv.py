@@ -252,6 +252,7 @@ EV_REBUILT: Final = "worker_rebuilt"
 EV_NOTICE: Final = "notice"
 EV_SOURCES: Final = "rlm.sources"  # ranges found after the span had ended: readers put them on the span
 EV_PLACED: Final = "rlm.placed"  # what a span is, known when the spans around it had come: put on the span
+EV_WITHDRAWN: Final = "rlm.withdrawn"  # a span that was made around others, and is not there after all
 EV_REPLAY: Final = "rlm.replay"  # what came of a replay, known after its run had ended: put on its span too
 
 

@@ -284,7 +284,9 @@ class Fold:
         span_id, name = _text(record, "span_id"), _text(record, "name")
         attributes = _attributes(record.get("a", {}), escaped)
         time_ns = self._time(record, "t")
-        if name in _LATE:
+        if name == sc.EV_WITHDRAWN and self._as_they_came:
+            self._spans.pop(span_id, None)
+        elif name in _LATE:
             self._late(span_id, attributes, _LATE[name])
         else:
             self.events.append(Event(span_id, record["seq"], name, time_ns, attributes))
