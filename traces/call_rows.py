@@ -37,7 +37,8 @@ def call_rows(view: RunView, *, texts: bool) -> Iterator[Row]:
 
 def _facts(span: SpanRow) -> Row:
     facts = Facts(span.attributes)
-    given = span.to_json()["tokens"] or {}
+    trusted = span.trusted
+    given = span.own_tokens or {}
     return {
         "run_id": span.run_id,
         "run_path": facts.text(sc.RUN_PATH),
@@ -64,7 +65,7 @@ def _facts(span: SpanRow) -> Row:
         "seconds": span.seconds,
         "served_from": facts.text(sc.SERVED_FROM),
         "attempts": facts.count(sc.ATTEMPTS),
-        **{f"{name}_trust": span.trusted.get(name) for name in NUMBERS},
+        **{f"{name}_trust": trusted.get(name) for name in NUMBERS},
     }
 
 

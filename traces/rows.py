@@ -157,6 +157,13 @@ class SpanRow(NamedTuple):
         return self.trust is not None and self.tokens is None
 
     @property
+    def own_tokens(self) -> Tokens | None:
+        """Its own tokens: 0 where no model was asked or nothing is billed, None where unknown."""
+        if self.tokens is None and (self.kind not in _ASKING or self.cost_status == "free"):
+            return dict.fromkeys(("input", "output", "total"), 0)
+        return self.tokens
+
+    @property
     def is_child_run(self) -> bool:
         """Whether this is the span of a run that code of another run started."""
         return self.kind == "run" and self.parent_id is not None
@@ -182,9 +189,7 @@ class SpanRow(NamedTuple):
         out = {name: getattr(self, name) for name in _SHOWN}
         out["phases"] = self.phases
         out["trust"] = None if self.trust is None else self.trusted
-        out["tokens"] = self.tokens
-        if self.tokens is None and (self.kind not in _ASKING or self.cost_status == "free"):
-            out["tokens"] = dict.fromkeys(("input", "output", "total"), 0)
+        out["tokens"] = self.own_tokens
         out["cost_usd"] = money_json(self.cost_usd)
         return out
 

@@ -6,6 +6,7 @@ Money is decimal(38,18), times are nanoseconds in UTC, unknown is null.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -64,17 +65,18 @@ OPINIONS: Final = _schema(
 
 def run_row(run: RunSummary) -> dict[str, Any]:
     """A run by the columns of `RUNS`, without what people said of it."""
-    row = {name: getattr(run, name) for name in RUNS.names if hasattr(run, name)}
+    row = {name: getattr(run, name) for name in RUNS.names if name in RunSummary.__slots__}
     counts = {f"{side}_tokens": run.tokens[side] for side in ("input", "output")}
     return row | counts | {"start": run.started_ns if run.started else None, "start_ns": run.started_ns}
 
 
 def span_row(span: SpanRow) -> dict[str, Any]:
     """A span by the columns of `SPANS`."""
-    row = {name: getattr(span, name) for name in SPANS.names if hasattr(span, name)}
-    given = span.to_json()["tokens"] or {}
-    return row | {
+    given = span.own_tokens or {}
+    return {
+        **dict(zip(_OF_SPAN, _of_span(span), strict=True)),
         "start": span.start_ns if span.start_told else None,
+        "seconds": span.seconds,
         "input_tokens": given.get("input"),
         "output_tokens": given.get("output"),
         "cached_read_tokens": span.cached_read,
@@ -82,16 +84,28 @@ def span_row(span: SpanRow) -> dict[str, Any]:
     }
 
 
+_OF_SPAN: Final = [name for name in SPANS.names if name in SpanRow._fields]
+_of_span = attrgetter(*_OF_SPAN)
+
+
 def table(schema: Any, rows: Iterable[Row]) -> Any:
     """An Arrow table of rows; a column that a row lacks is null in it. Half characters, which no UTF-8 can
     hold, become escapes; a whole number that is too large to be one of a record becomes null.
     """
-    listed = [{name: _fit(row.get(name)) for name in schema.names} for row in rows]
-    return pa.Table.from_pylist(listed, schema=schema)
+    listed = list(rows)
+    columns = [_column([row.get(field.name) for row in listed], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[Any], kind: Any) -> Any:
+    try:
+        return pa.array(values, kind)
+    except (UnicodeEncodeError, OverflowError):
+        return pa.array([_fit(value) for value in values], kind)
 
 
 def _fit(value: Any) -> Any:
-    if isinstance(value, str) and not value.isascii():
+    if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if type(value) is int and not -LARGEST <= value < LARGEST:
         return None
