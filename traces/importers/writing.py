@@ -132,7 +132,7 @@ def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str 
         writer, last_ns = SpoolWriter(part), 0
         try:
             for record in records:
-                last_ns = max(last_ns, record.get("t", 0))
+                last_ns = max(last_ns, moment) if type(moment := record.get("t")) is int else last_ns
                 writer.write(record)
         finally:
             writer.finish(last_ns, status if status in (None, "ok", "cancelled") else "error")
