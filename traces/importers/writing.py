@@ -196,7 +196,7 @@ def _header(run: ForeignRun, run_id: str, started: int, key: str, file_name: str
         "v": sc.RECORD_VERSION,
         "kind": "run",
         "run_id": run_id,
-        "trace_id": key[:32],
+        "trace_id": run.trace_id or key[:32],
         "started_ns": started,
         "pid": None,
         "host": None,
