@@ -237,7 +237,7 @@ class _Trace:
         facts = {**first["facts"], sc.IMPORT_ORDER: "arrival"}
         for known_later in (sc.IMPORT_MISSING, sc.ROOT_MODEL, sc.SUB_MODEL):
             facts.pop(known_later, None)
-        mine = {"trace_id": self.trace_id, "pid": os.getpid(), "host": socket.gethostname()}
+        mine = {"pid": os.getpid(), "host": socket.gethostname()}
         return {**first, **mine, "facts": facts}
 
 

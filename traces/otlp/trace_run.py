@@ -25,7 +25,7 @@ def run_of_trace(trace_id: str, spans: Sequence[OtlpSpan]) -> ForeignRun:
     """
     top = arrange(trace_id, spans)
     run = ForeignRun(FORMAT, _engine(spans), _key(trace_id, spans), top)
-    run.closed = top.status != "running"
+    run.closed, run.trace_id = top.status != "running", trace_id
     run.root_model, run.sub_model = (_model(top, kind) for kind in _CALLS)
     run.missing += _complete(top)
     run.missing += _gaps(top)
@@ -50,6 +50,8 @@ def _engine(spans: Sequence[OtlpSpan]) -> str:
     """The program as its resource names it, else the instrumentation that made most of the spans."""
     for span in spans:
         service, version = (span.scope.resource.get(f"service.{part}") for part in ("name", "version"))
+        if service == span.scope.name:
+            version = version or span.scope.version
         if isinstance(service, str) and service and not service.startswith(_UNKNOWN):
             return f"{service} {version}"[:200] if isinstance(version, str) and version else service[:200]
     scopes = Counter(f"{span.scope.name} {span.scope.version}".strip() for span in spans)

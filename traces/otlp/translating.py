@@ -199,10 +199,20 @@ def _kept(span: OtlpSpan, kind: sc.Kind) -> dict[str, Attribute]:
         name = FOREIGN + key if key.startswith(("rlm.", FOREIGN)) else key
         kept[name], shortened = _bounded(value)
         cut += shortened
-    if events := [event for event in span.events if not event.name.startswith("gen_ai.")]:
-        kept[EVENTS], shortened = _bounded([[each.name, each.time_ns, each.attributes] for each in events])
-        cut += shortened
-    return kept | ({LEFT_OUT: as_json({"left_out": left_out, "cut": cut})} if left_out or cut else {})
+    events, shortened = _events(span)
+    cut += shortened
+    return (
+        kept | events | ({LEFT_OUT: as_json({"left_out": left_out, "cut": cut})} if left_out or cut else {})
+    )
+
+
+def _events(span: OtlpSpan) -> tuple[dict[str, Attribute], bool]:
+    """The events that are no messages, and whether something of them was cut."""
+    events = [event for event in span.events if not event.name.startswith("gen_ai.")]
+    if not events:
+        return {}, False
+    value, cut = _bounded([[event.name, event.time_ns, event.attributes] for event in events])
+    return {EVENTS: value}, cut
 
 
 def _bounded(value: Any) -> tuple[Attribute, bool]:
@@ -219,7 +229,7 @@ def _bounded(value: Any) -> tuple[Attribute, bool]:
 # -- spans of this engine
 
 _STATUSES: Final[Mapping[str, sc.Status]] = {
-    "ok": "ok", "error": "error", "cancelled": "cancelled", "lost": "lost",
+    "ok": "ok", "error": "error", "cancelled": "cancelled", "lost": "lost", "running": "lost",
 }  # fmt: skip
 
 
@@ -239,9 +249,11 @@ def _own(span: OtlpSpan, kind: sc.Kind) -> ForeignSpan:
     if kind in ("root_call", "sub_call"):
         out.tokens, out.cost = conventions.tokens_of(span), _own_cost(told)
         whole |= conventions.COUNTED
-    whole |= {*messages.TEXTS, sc.STATUS, sc.KIND, sc.TRUST, sc.TRUST_WHY, sc.OI_INPUT, sc.OI_OUTPUT}
+    whole |= {*messages.TEXTS, sc.STATUS, sc.KIND, sc.TRUST, sc.TRUST_WHY, sc.OI_INPUT, sc.OI_OUTPUT,
+              "input.mime_type", "output.mime_type"}  # fmt: skip
     facts = {key: value for key, value in told.items() if key not in whole and not messages.FLAT.match(key)}
     out.attributes = {key: _bounded(value)[0] for key, value in facts.items() if value is not None}
+    out.attributes |= _events(span)[0]
     return out
 
 
