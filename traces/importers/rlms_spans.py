@@ -258,9 +258,12 @@ def _together(calls: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]
 
 def _mark_of_batch(call: Mapping[str, Any]) -> str:
     """What calls of one batch have in common, and no others."""
-    if call.get("metadata") is not None or (amount(call.get("execution_time")) or 0) == 0:
-        return _FAILED if call.get("error") is not None else f"{_ALONE} {id(call)}"
-    return as_text([call.get("root_model"), call.get("usage_summary"), call.get("execution_time")])
+    seconds, usage = amount(call.get("execution_time")), usage_of(call)
+    if call.get("error") is not None:
+        return _FAILED
+    if call.get("metadata") is not None or not seconds or usage is None:
+        return f"{_ALONE} {id(call)}"
+    return as_text([call.get("root_model"), usage.input, usage.output, seconds])
 
 
 def _call(call: Mapping[str, Any], shared: bool, reading: Reading) -> ForeignSpan:
