@@ -117,7 +117,9 @@ class SpanWords:
         clean = self._redactor.attributes(
             {key: list(value) if isinstance(value, tuple) else value for key, value in recorded.items()}
         )
-        said = {key: plain(value) for key, value in clean.items() if self._may_leave(key)}
+        said = {
+            key: plain(value) for key, value in clean.items() if value is not None and self._may_leave(key)
+        }
         if content.level == "whole":
             said |= {prefix: plain(text) for prefix, text in whole.items() if content.takes(prefix)}
             said |= self._shown(
