@@ -134,8 +134,8 @@ class _Found:
 
     @property
     def foreign(self) -> bool:
-        """Whether it was read from a record of another engine before."""
-        return self.facts.get(sc.IMPORT_FORMAT) in IMPORTERS
+        """Whether another engine made it: it was read from a record of that before, or told its steps."""
+        return self.facts.get(sc.IMPORT_FORMAT) in (*IMPORTERS, sc.IMPORT_INSTRUMENT)
 
     @property
     def key(self) -> str:
