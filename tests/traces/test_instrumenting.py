@@ -16,6 +16,9 @@ from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RecordError
 from tests.traces.records import RUN, Home, home_in
 from traces.diff import diff
+from traces.exporters import export_runs
+from traces.imported import not_again
+from traces.importers.importing import Imported, import_paths
 from traces.instrumenting import Run
 from traces.reading import RunView, SpoolRun, load_run
 from traces.rows import SpanRow
@@ -198,6 +201,21 @@ def test_equal_runs_align_call_by_call(home: Home) -> None:
     first, second = recorded(home), recorded(home)
     statuses = {row.status for row in diff(first, second).rows}
     assert statuses == {"same"}
+
+
+def test_another_home_knows_that_another_engine_made_it(home: Home, tmp_path: Path) -> None:
+    view = recorded(home, engine="toy 1.0")
+    other, first, second = Home.resolve(tmp_path / "other"), tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    export_runs("jsonl", home, [view.run_id], first)
+    (taken,) = import_paths(other, [first])
+    assert isinstance(taken, Imported) and taken.engine == "toy 1.0"
+    brought = load_run(other, taken.run_id)
+    assert brought.summary == view.summary and brought.spans == view.spans
+    assert not_again(brought.summary) is not None
+    export_runs("jsonl", other, [taken.run_id], second)
+    assert first.read_bytes() == second.read_bytes()
+    (again,) = import_paths(other, [second])
+    assert isinstance(again, Imported) and not again.new
 
 
 @pytest.mark.parametrize(
