@@ -26,7 +26,7 @@ from ui.web.notices import note, problem
 _ASKED: Final = "runs-export"  # in the session: ids of the runs that are to be exported
 _MADE: Final = "export-made"  # in the session: what was made last
 _MOST_BYTES: Final = 200_000_000  # of the records together: what is made here is held in memory
-_FIRST: Final = "html"
+_BUTTON: Final = 92  # pixels: all names of formats fit
 _CARE: Final = (
     "What looks like a key is taken out. The file holds texts of your documents and prompts: whoever gets it "
     "can read them."
@@ -73,16 +73,18 @@ def box(home: Home) -> None:
 
 
 def _form(home: Home, run_ids: tuple[str, ...], key: str) -> None:
-    names = list(FORMATS)
-    form = st.radio(
-        "Format", names, names.index(_FIRST), key=f"{key}-form",
-        captions=[FORMATS[name].words for name in names],
-    )  # fmt: skip
+    """A button for each format with what it is; then what came of the last one that was pressed."""
+    asked = None
+    for name, form in FORMATS.items():
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            if st.button(name, key=f"{key}-{name}", width=_BUTTON):
+                asked = name
+            st.markdown(form.words, width="content")
     st.caption(_CARE)
-    if st.button("Make the file", key=f"{key}-make", type="primary"):
-        _make(home, run_ids, form)
+    if asked is not None:
+        _make(home, run_ids, asked)
     made: _Made | None = st.session_state.get(_MADE)
-    if made is not None and (made.run_ids, made.form) == (run_ids, form):
+    if made is not None and made.run_ids == run_ids:
         _show(made, key)
 
 

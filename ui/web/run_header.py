@@ -52,6 +52,7 @@ _STYLE: Final = """
 [class*="st-key-finding-"] .stButton button,
 [class*="st-key-limit-"] .stButton button { padding: 0 0.15rem; min-height: 1.5rem; }
 .st-key-run-chips a { background: none; padding: 0 0.15rem; }
+.st-key-run-export button { padding: 0 0.6rem; min-height: 1.75rem; }
 .st-key-run-chips button p, .st-key-run-chips a p { font-weight: 400; }
 </style>
 """
@@ -79,6 +80,7 @@ def header(record: Record) -> None:
                 _bounded(run.question or "(the question is not recorded)", "run-question-text", "question")
             with st.container(width="content", key="run-id"):
                 plain.code(run.run_id)
+            run_export.offer(record.home, run.run_id)
         _answer(view, remarked)
         _facts(record)
         import_note(record)
@@ -102,7 +104,6 @@ def onward(record: Record) -> None:
             st.page_link("pages/runs.py", label=_COMPARE, query_params={"chosen": run_id})
             page, query = diagnose_link(run_id)
             st.page_link(page, label=_DIAGNOSE, query_params=query, help=_DIAGNOSE_HELP)
-            run_export.offer(record.home, run_id)
             resume_offer(record.home, record.view)
 
 
