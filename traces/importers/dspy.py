@@ -15,9 +15,10 @@ from rlm_core.errors import InputError
 from rlm_core.telemetry import as_json
 from traces.importers.foreign import NO_TIMES, ForeignRun, ForeignSpan
 from traces.importers.source import Source, as_text
-from traces.importers.values import digest, exception_in, items, some_text, table, text, whole_or_part
+from traces.importers.values import Document, digest, documents, exception_in, items, some_text, table, text
 
 _OWN: Final = frozenset(("trajectory", "final_reasoning", "inputs", "question", "query", "trace", "evidence"))
+_PRINTED: Final = b"Prediction("
 _ERROR: Final = "[Error] "
 _MISFIT: Final = "[Type Error] "
 _END: Final = "FINAL: "
@@ -37,46 +38,30 @@ def recognises(source: Source) -> bool:
     if source.is_folder:
         return False
     head = source.head()
-    if head.lstrip().startswith(b"Prediction(") and b"trajectory=" in head:
+    if head.lstrip().startswith(_PRINTED) and b"trajectory=" in head:
         return True
     if not (b'"code"' in head and b'"reasoning"' in head):
         return False
-    return any(_steps(value) is not None for value, _ in _found(source))
+    return any(_steps(found.value) for found in documents(source, _is_wanted))
 
 
 def read(source: Source) -> Iterator[ForeignRun]:
     """A run for each trajectory of the file. Raises InputError when there is none that can be read."""
-    seen, number = False, 0
-    for value, problem in _found(source):
-        steps = _steps(value)
-        if steps is None:
-            continue
-        seen, number = True, number + 1
-        yield _run(value if isinstance(value, dict) else {}, steps, number, problem)
-    if not seen:
+    printed = source.head().lstrip().startswith(_PRINTED)
+    number = 0
+    for found in _printed(source) if printed else documents(source, _is_wanted):
+        if steps := _steps(found.value):
+            number += 1
+            yield _run(found, steps, number)
+    if not number:
         raise InputError(f"{source.name} holds no trajectory of dspy.RLM that can be read.")
 
 
-def _found(source: Source) -> Iterator[tuple[Any, str | None]]:
-    """What may be a prediction or a list of steps, with what is wrong about it."""
-    if source.head().lstrip().startswith(b"Prediction("):
-        yield from _printed(source)
-        return
-    document, whole = whole_or_part(source)
-    if whole:
-        every = isinstance(document, list) and _steps(document) is None
-        yield from ((value, None) for value in (document if every else [document]))
-        return
-    lines = list(source.lines())
-    good = [line.value for line in lines if isinstance(line.value, dict)]
-    if any(_steps(value) is not None for value in good):
-        lost = len(lines) - len(good)
-        yield from ((value, None if not lost else f"{lost:,} lines cannot be read.") for value in good)
-    else:
-        yield document, "The file ends in the middle: what stands after that is lost."
+def _is_wanted(value: Any) -> bool:
+    return bool(_steps(value))
 
 
-def _printed(source: Source) -> Iterator[tuple[Any, str | None]]:
+def _printed(source: Source) -> Iterator[Document]:
     """A prediction as Python prints it."""
     with source.path.open("rb") as file:
         data = file.read(_LARGEST_PRINTED).decode("utf-8", "replace").strip()
@@ -90,33 +75,33 @@ def _printed(source: Source) -> Iterator[tuple[Any, str | None]]:
                 found[str(given.arg)] = ast.literal_eval(given.value)
             except (ValueError, TypeError):  # an object that only its class can read
                 left.append(str(given.arg)[:40])
-        yield found, f"Printed values that cannot be read back: {', '.join(left)}." if left else None
+        problem = f"Printed values that cannot be read back: {', '.join(left)}." if left else None
+        yield Document(found, True, problem)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return
 
 
-def _steps(value: Any) -> list[Mapping[str, Any]] | None:
-    """The steps of a prediction or of a bare list of steps; None for anything else."""
+def _steps(value: Any) -> Sequence[Mapping[str, Any]]:
+    """The steps of a prediction or of a bare list of steps; none for anything else."""
     listed = items(value if isinstance(value, list) else table(value).get("trajectory"))
-    steps: list[Mapping[str, Any]] = [s for s in listed if isinstance(s, dict) and "code" in s]
-    if not steps or "steps" in table(table(value).get("trace")):
-        return None
-    return steps if "reasoning" in steps[0] or "output" in steps[0] else None
+    steps = [step for step in listed if isinstance(step, dict) and "code" in step]
+    if not steps or "steps" in table(table(value).get("trace")):  # the latter is one of predict-rlm
+        return ()
+    return steps if "reasoning" in steps[0] or "output" in steps[0] else ()
 
 
-def _run(
-    found: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], number: int, problem: str | None
-) -> ForeignRun:
-    top = ForeignSpan("run", children=[_turn(step) for step in steps])
+def _run(document: Document, steps: Sequence[Mapping[str, Any]], number: int) -> ForeignRun:
+    found = table(document.value)
+    top = ForeignSpan("run", children=[turn(step) for step in steps])
     given = {**table(found.get("inputs")), **found}
     question = text(given.get("question")) or text(given.get("query"))
     if question is not None:
         top.texts[sc.QUESTION] = question
     ended = top.children[-1].children[-1].attributes.get(sc.PHASE) == "Terminate"
-    outputs, given = _sorted_out(found, steps[-1] if ended else {})
-    answer = _answer(outputs)
-    if given:
-        top.texts[sc.CHILD_CONTEXT] = as_json(given)
+    outputs, beside = sorted_out(found, steps[-1] if ended else {})
+    answer = answer_of(outputs)
+    if beside:
+        top.texts[sc.CHILD_CONTEXT] = as_json(beside)
     missing = [*_MISSING, *([] if question else ["The question and the inputs are not in the record."])]
     if answer is not None:
         top.texts[sc.ANSWER] = answer
@@ -129,8 +114,8 @@ def _run(
         key=digest([number, found or list(steps)]),
         top=top,
         missing=missing,
-        problems=[] if problem is None else [problem],
-        closed=answer is not None or (problem is None and not found),
+        problems=[] if document.problem is None else [document.problem],
+        closed=document.whole,
     )
 
 
@@ -147,7 +132,7 @@ def _how(top: ForeignSpan, found: Mapping[str, Any], ended: bool) -> None:
         top.attributes[sc.ANSWER_CELL] = len(top.children) - 1
 
 
-def _turn(step: Mapping[str, Any]) -> ForeignSpan:
+def turn(step: Mapping[str, Any]) -> ForeignSpan:
     """One step: what the root said, and its code with what came of it."""
     call, cell = ForeignSpan("root_call"), ForeignSpan("cell")
     if reasoning := some_text(step.get("reasoning")):
@@ -174,7 +159,7 @@ def _turn(step: Mapping[str, Any]) -> ForeignSpan:
     return ForeignSpan("iteration", children=[call, cell])
 
 
-def _sorted_out(
+def sorted_out(
     found: Mapping[str, Any], last: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The fields of the answer, and those that were saved beside them. `last` is the step that submitted."""
@@ -193,7 +178,7 @@ def _sorted_out(
     return ({"answer": submitted} if submitted is not None and not found else others), given
 
 
-def _answer(outputs: Mapping[str, Any]) -> str | None:
+def answer_of(outputs: Mapping[str, Any]) -> str | None:
     """The text of the only field, else all of them as JSON."""
     if len(outputs) == 1:
         return as_text(next(iter(outputs.values())))

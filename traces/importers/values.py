@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rlm_core.telemetry import sha256_text
 from traces.facts import LARGEST
@@ -124,6 +124,33 @@ def whole_or_part(source: Source) -> tuple[Any, bool]:
     with source.path.open("rb") as file:
         data = file.read(_LARGEST_SALVAGED)
     return _part(data.decode("utf-8-sig", "replace")), False
+
+
+class Document(NamedTuple):
+    """A JSON value of a file, whether all of it is there, and what cannot be read beside it."""
+
+    value: Any
+    whole: bool = True
+    problem: str | None = None
+
+
+def documents(source: Source, wanted: Callable[[Any], bool]) -> Iterator[Document]:
+    """What a file of JSON may hold: one value, a list of them, lines of them, or the beginning of one.
+
+    `wanted` tells a value that is looked for. Raises InputError when the file cannot be read.
+    """
+    value, whole = whole_or_part(source)
+    if whole:
+        every = value if isinstance(value, list) and not wanted(value) else [value]
+        yield from map(Document, every)
+        return
+    lines = [line.value for line in source.lines()]
+    if any(map(wanted, lines)):
+        lost = sum(line is None for line in lines)
+        problem = f"Lines of the file that cannot be read: {lost:,}." if lost else None
+        yield from (Document(line, True, problem) for line in lines)
+    else:
+        yield Document(value, False, "The file ends in the middle: what stands after that is lost.")
 
 
 def _part(cut: str) -> Any:

@@ -1,0 +1,95 @@
+"""Logs of fast-rlm: lines of JSON, one for the start, each step, the result and the end of every agent.
+
+A step is a call of the model with the code of its reply and what that printed; an agent that code asks is a
+child run. The line of a step is written when the step is over, so that the agents that it asked stand before
+it. Step 0 is a look at the context by the engine itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rlm_core.errors import InputError
+from traces.importers.fast_rlm_agents import Agent
+from traces.importers.foreign import ForeignRun
+from traces.importers.source import Source
+from traces.importers.values import digest, text
+
+_EVENTS: Final = frozenset(("agent_start", "code_generated", "execution_result", "final_result", "agent_end"))
+_NAMED: Final = 5  # lines whose numbers are told
+_MISSING: Final = (
+    "The record holds no model and not the question: neither what the run was asked nor what it was given.",
+    "Of the replies of the root only code and reasoning are in the record; what it was sent is not.",
+    "Calls by which an agent confirms what it was given are not in the record, nor are their tokens.",
+)
+
+
+def recognises(source: Source) -> bool:
+    """Whether its first lines are those of fast-rlm."""
+    if source.is_folder or b'"event_type"' not in source.head():
+        return False
+    return any(_is_event(line) for line in source.first_lines())
+
+
+def _is_event(line: Mapping[str, Any]) -> bool:
+    return line.get("event_type") in _EVENTS and text(line.get("run_id")) is not None and "depth" in line
+
+
+def read(source: Source) -> Iterator[ForeignRun]:
+    """A run for each agent that no other one of the file has asked.
+
+    Raises InputError when there is none.
+    """
+    agents: dict[str, Agent] = {}
+    asked_in: dict[str, list[Agent]] = defaultdict(list)  # by their caller, since its last step
+    lost: list[int] = []
+    for number, line in source.lines():
+        if not isinstance(line, dict) or not _is_event(line):
+            lost.append(number)
+            continue
+        name, caller = line["run_id"], text(line.get("parent_run_id"))
+        agent = agents.get(name)
+        if agent is None:
+            agent = agents[name] = Agent(name, caller)
+            if caller is not None:
+                asked_in[caller].append(agent)
+        agent.take(line, asked_in.pop(name, ()) if "step" in line else ())
+    for caller, left in asked_in.items():
+        if caller in agents:
+            agents[caller].left_open(left)
+    tops = [agent for agent in agents.values() if agent.caller not in agents]
+    if not tops:
+        raise InputError(f"{source.name} holds no agent of fast-rlm that can be read.")
+    problems = list(_about(lost))
+    if circle := len(agents) - sum(len(list(agent.with_those_below())) for agent in tops):
+        problems.append(f"{circle:,} agents name each other as their callers: they are left out.")
+    for agent in tops:
+        yield _run(agent, problems)
+
+
+def _run(agent: Agent, problems: Sequence[str]) -> ForeignRun:
+    agents = list(agent.with_those_below())
+    for one in reversed(agents):  # from the innermost, whose times make those of their callers
+        one.finish()
+    missing = list(_MISSING)
+    for told in (one.missing for one in agents):
+        missing += [sentence for sentence in told if sentence not in missing]
+    orphan = [] if agent.caller is None else ["The agent that asked this one is not in the record."]
+    return ForeignRun(
+        format="fast-rlm",
+        engine="fast-rlm",
+        key=digest([one.lines for one in agents]),
+        top=agent.span,
+        missing=missing,
+        problems=[*problems, *orphan],
+        closed=agent.ended,
+    )
+
+
+def _about(lost: list[int]) -> Iterable[str]:
+    if lost:
+        more = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+        named = ", ".join(map(str, lost[:_NAMED]))
+        yield f"Lines that are none of fast-rlm, or end in the middle: {named}{more}."
