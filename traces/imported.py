@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_core import semconv as sc
+from traces.importers.foreign import NO_TIMES
 from traces.rows import RunSummary, SpanRow
 from traces.view import RunView
 
@@ -64,6 +65,12 @@ def not_again(run: RunSummary) -> str | None:
 def is_timed(view: RunView) -> bool:
     """Whether the record says of any span how long it took."""
     return not is_foreign(view.summary) or any(span.seconds is not None for span in view.spans)
+
+
+def not_said(view: RunView, facts: ImportFacts) -> tuple[str, ...]:
+    """What the record of a run does not say, its times among it, a sentence each."""
+    untimed = bool(view.spans) and not view.live and not is_timed(view)
+    return (*facts.missing, *([NO_TIMES] if untimed and NO_TIMES not in facts.missing else []))
 
 
 def trust_reasons(span: SpanRow) -> dict[str, str]:

@@ -98,7 +98,8 @@ def _of_spans(view: RunView, given: Mapping[str, Any]) -> Iterator[Limit]:
     keys = {"usd": "max_cost_usd"}
     for key, name in _NAMES.items():
         limit = _amount(given.get(keys.get(key, f"max_{key}")), key)
-        yield Limit(name, spent[key], limit, key != "usd" or run.cost_usd is not None)
+        known = {"usd": run.cost_usd is not None, "tokens": not run.untold_calls}.get(key, True)
+        yield Limit(name, spent[key], limit, known)
 
 
 def _amount(value: object, key: str) -> Amount | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from traces.imported import import_facts, is_timed
+from traces.imported import import_facts, not_said
 from traces.summing import spend_of
 from ui.figures import counted, duration, money, spent, with_tokens
 from ui.replay_text import replay_of_lines, sub_calls_words
@@ -138,9 +138,7 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
         lines.append(f"no answer; the run stopped with: {line(run.stop_reason or run.status)}")
     lines.append(line(" · ".join(facts)))
     if (source := import_facts(view)) is not None:
-        lines.extend(map(line, import_lines(source)))
-        if view.spans and not live and not is_timed(view):
-            lines.append("no times in this record: order is known, durations are not")
+        lines.extend(map(line, import_lines(source, not_said(view, source))))
         spend = spend_of(view.spans)
         lines.extend(f"note: {words}" for words in marks_of_calls(spend))
     if run.demo:

@@ -50,10 +50,10 @@ def reasons(detail: Mapping[str, Any]) -> Iterator[str]:
             yield f"{word}, {_MARKS[trust[name]]}: {'; '.join(said)}"
 
 
-def import_lines(facts: ImportFacts) -> Iterator[str]:
+def import_lines(facts: ImportFacts, missing: Sequence[str]) -> Iterator[str]:
     """Where a run was read from, and what that record does not say, a line each."""
     yield f"imported: {facts.format}, made by {facts.engine}, read from {facts.file}"
-    yield from (f"not in the record: {sentence}" for sentence in facts.missing)
+    yield from (f"not in the record: {sentence}" for sentence in missing)
     yield from (f"unreadable in the record: {sentence}" for sentence in facts.problems)
 
 
@@ -62,7 +62,7 @@ def marks_of_calls(spend: Spend) -> Sequence[str]:
     of = f" of {counted(spend.calls, 'call')}"
     said = []
     if spend.untold:
-        said.append(f"tokens of {spend.untold:,}{of} are not in the record: sums of them are a lower bound")
+        said.append(f"Tokens of {spend.untold:,}{of} are not in the record: sums of them are a lower bound.")
     if spend.derived:
-        said.append(f"tokens or cost of {spend.derived:,}{of} are derived, not reported")
+        said.append(f"Tokens or cost of {spend.derived:,}{of} are derived, not reported.")
     return said

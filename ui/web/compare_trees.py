@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import streamlit as st
 
 from rlm_core.errors import RLMScopeError
+from traces.imported import is_foreign, not_again
 from ui.figures import counted
 from ui.web.compare_detail import compare_detail
 from ui.web.compare_hints import WITH, hinted, hints
@@ -58,9 +59,8 @@ def _summary(pair: Pair, diff: Diff) -> None:
     if diff.plan is not None:
         said("Other code", "orange", plan_words(diff.plan))
         if lacks_partners(diff):
-            note(
-                "Calls without a partner cannot be compared one by one. A twin of A would have one for each."
-            )
+            twin = "" if is_foreign(pair.a.summary) else " A twin of A would have one for each."
+            note(f"Calls without a partner cannot be compared one by one.{twin}")
     if _by_itself(diff):
         said("No difference", "green", "Every call and every cell of one run is the same in the other.")
     if diff.notes:
@@ -74,6 +74,10 @@ def _onward(pair: Pair, diff: Diff) -> None:
     if diff.plan is not None and (diff.plan.a or diff.plan.b):
         first = diff.plan.a or only_in_b(diff.plan.b)
         st.button("Show the code that differs first", on_click=_go, args=(first,), key="compare-plan")
+    if (why := not_again(pair.a.summary)) is not None:
+        if lacks_partners(diff) or diff.frontier:
+            st.caption(f"No twin and no proof: {why}")
+        return
     if lacks_partners(diff) and st.button("Make a twin of A", key="compare-twin", help=_TWIN):
         page, query = diagnose_link(pair.a.run_id)
         st.switch_page(page, query_params=query)

@@ -49,7 +49,8 @@ def show(record: Record, select: Select) -> None:
     many = len(record.view.spans) > _SLOW
     with st.spinner("Working out what was read", show_time=False) if many else st.container():
         found = record.once(coverage)
-    _figures(found)
+    if found.documents:
+        _figures(found)
     for sentence in found.words:
         note(sentence)
     if not found.documents:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import streamlit as st
 
-from traces.imported import ImportFacts, import_facts, is_timed, not_again
+from traces.imported import import_facts, not_again, not_said
 from traces.reading import RunSummary
 from traces.summing import spend_of
 from ui.figures import counted
 from ui.trust_text import marks_of_calls
 from ui.visible import line
 from ui.web import plain
-from ui.web.notices import note, said
 from ui.web.run_record import Record
 
-NOT_AGAIN = "Not for this run: another engine made it, and its record cannot be played again."
+NOT_AGAIN: Final = "Not for this run: another engine made it, and its record cannot be played again."
+
+_OFF: Final = (
+    "Switched off: twins, tests of other replies or code, proofs, resuming. Comparing, searching, findings, "
+    "verdicts, tags, spend and export work as for any run."
+)
 
 
 def import_badge(run: RunSummary) -> None:
@@ -29,27 +36,32 @@ def import_note(record: Record) -> None:
     facts = record.once(import_facts)
     if facts is None:
         return
-    said("Imported", "blue", f"Made by {line(facts.engine)}, read from {line(facts.file)}.")
-    untold = list(marks_of_calls(record.once(lambda view: spend_of(view.spans), "spend-of-all")))
-    if view.spans and not view.live and not is_timed(view):
-        untold.insert(0, "no times in this record: order is known, durations are not")
-    _lists(facts, untold)
-    if (why := not_again(view.summary)) is not None:
-        note(f"{why} What needs that is switched off: twins, tests of other replies, resuming, proofs.")
+    marks = marks_of_calls(record.once(lambda view: spend_of(view.spans), "spend-of-all"))
+    missing, why = [*not_said(view, facts), *marks], not_again(view.summary)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="run-import"):
+        st.badge("Imported", color="blue")
+        again = "" if why is None else " It cannot be played again."
+        with st.container(width="content"):
+            plain.text(f"Made by {line(facts.engine)}, read from {line(facts.file)}.{again}")
+        if facts.problems:
+            st.badge(f"{counted(len(facts.problems), 'part')} unreadable", color="orange")
+        if missing or why or facts.problems:
+            with st.popover("What that means", key="run-import-more"):
+                _meaning(missing, facts.problems, why)
 
 
-def _lists(facts: ImportFacts, untold: list[str]) -> None:
-    """What the record does not say and what of it is unreadable, folded: it may be long."""
-    count = len(facts.missing) + len(untold)
-    parts = [f"{counted(count, 'thing')} this record does not say"] if count else []
-    parts += [f"{counted(len(facts.problems), 'part')} of it unreadable"] if facts.problems else []
-    if not parts:
-        return
-    with st.expander("; ".join(parts), key="run-import"):
-        for sentence in (*facts.missing, *untold):
-            plain.text(f"· {line(sentence)}")
-        for sentence in facts.problems:
-            said("Unreadable", "orange", line(sentence))
+def _meaning(missing: Sequence[str], problems: Sequence[str], why: str | None) -> None:
+    if missing:
+        st.markdown("**What this record does not say**")
+    for words in missing:
+        plain.text(f"· {line(words)}")
+    if problems:
+        st.markdown("**What of it is unreadable**")
+    for words in problems:
+        plain.text(f"· {line(words)}")
+    if why is not None:
+        st.markdown("**What cannot be done**")
+        plain.text(f"{why} {_OFF}")
 
 
 def _plain_word(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 import streamlit as st
 
+from traces.imported import is_foreign
 from traces.limits import Limit
 from traces.overview import FanOut, Overview, Prompts, overview
 from traces.reading import RunView, SpanRow
@@ -163,7 +164,9 @@ def _limits(view: RunView, seen: Overview, select: Select) -> None:
     st.markdown("##### What hit a limit")
     if not view.live:
         ended = view.summary.stop_reason in _LIMITS or view.summary.forced
-        plain.text(stopped(view.summary) if ended else "No limit ended the run.")
+        unsaid = is_foreign(view.summary) and view.summary.stop_reason is None
+        none = "Whether a limit ended the run is not recorded." if unsaid else "No limit ended the run."
+        plain.text(stopped(view.summary) if ended else none)
     with st.container(horizontal=True, gap="small", key="limit-bars"):
         for limit in seen.limits:
             if limit.share is not None:
@@ -192,6 +195,8 @@ def _used(limit: Limit) -> str:
     """`6,720 tokens`, `$0.0861`, `12.3 s`."""
     if limit.name == "seconds" and limit.spent is not None:
         return duration(float(limit.spent))
+    if limit.spent is None:
+        return f"{limit.name} unknown"
     if limit.name == "depth":
         return f"{limit.spent} levels of child runs"
     used = limit.words.removesuffix(", no limit")

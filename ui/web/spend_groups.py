@@ -11,7 +11,7 @@ import streamlit as st
 from rlm_core.errors import InputError
 from traces.cost import KEYS, check_keys
 from traces.home import Home
-from ui.figures import least, money
+from ui.figures import least, money, total_tokens
 from ui.visible import line
 from ui.web import charts
 from ui.web.csv_file import csv_button
@@ -179,8 +179,7 @@ def _cells(row: Mapping[str, Any], known: Decimal) -> list[Cell]:
         least(row["cost_usd"], row["cost_status"], row["known_usd"]),
         f"{float(own / known):.1%}" if known and (own or row["cost_usd"]) else "—",
         f"{row['calls']:,}",
-        f"{row['tokens']['input']:,}",
-        f"{row['tokens']['output']:,}",
+        *(total_tokens({"total": row["tokens"][side]}, row["untold_calls"]) for side in ("input", "output")),
         *("—" if row[name] is None else money(row[name], None) for name in ("p50_usd", "p95_usd", "max_usd")),
     ]
 

@@ -13,7 +13,17 @@ from traces.opinions import Opinions, opinions
 from traces.questions import Question, questions
 from traces.reading import RunSummary, list_runs
 from ui.figures import counted
-from ui.web import listing, plain, run_export, runs_delete, runs_filters, runs_table, stored, training_data
+from ui.web import (
+    listing,
+    plain,
+    run_export,
+    run_import,
+    runs_delete,
+    runs_filters,
+    runs_table,
+    stored,
+    training_data,
+)
 from ui.web.notices import note, problem
 from ui.web.rows_view import rows_view
 
@@ -26,9 +36,13 @@ _SEVERAL = "runs-several"  # the runs to be put side by side
 
 def page() -> None:
     """Show the page for the home of `$RLMSCOPE_HOME`."""
-    st.markdown("#### Runs")
+    home = Home.resolve()
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown("#### Runs", width="content")
+        run_import.button()
+    run_import.box(home)
     every = _PERIOD if st.session_state.get(_ARMED) else None
-    st.fragment(_list, run_every=every)(Home.resolve())
+    st.fragment(_list, run_every=every)(home)
 
 
 def _list(home: Home) -> None:
@@ -54,6 +68,7 @@ def _list(home: Home) -> None:
             runs_filters.replays_switch(replays)
         st.text("There are no runs yet. A run appears here as soon as a question is asked.")
         st.page_link("pages/ask.py", label="Ask a question")
+        st.caption(run_import.HINT)
         return
     names = {info.corpus_id: info.name for info in stored.listed(home)}
     found = runs_table.matching(runs, wanted := runs_filters.wanted(runs, said, names), said)
