@@ -138,7 +138,7 @@ def _lone_agent(top: _Node) -> _Node | None:
     if not around or node.what not in ("agent", "own"):
         return None
     for outer, inside in zip(around, [*around[1:], node], strict=True):
-        outer.below = [child for child in outer.below if child is not inside]
+        outer.below, outer.calls = [child for child in outer.below if child is not inside], False
     node.below = [*around, *node.below]
     return node
 

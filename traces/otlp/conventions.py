@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal
 
@@ -16,10 +17,12 @@ from rlm_core import semconv as sc
 from traces.facts import LARGEST
 from traces.importers.foreign import TokenUse, Told, derived, missing, reported
 from traces.otlp.spans import OtlpSpan
+from traces.spool import DECODER
 
 #: own: a span of this engine; code: a tool that runs code; plain: a span of no convention that is known here.
 What = Literal["own", "agent", "llm", "code", "tool", "chain", "plain"]
 
+PARAMETERS: Final = "llm.invocation_parameters"
 SPAN_KIND: Final = "traceloop.span.kind"
 _OPENINFERENCE: Final[Mapping[str, What]] = {
     "LLM": "llm", "AGENT": "agent", "TOOL": "tool", "RETRIEVER": "tool", "RERANKER": "tool",
@@ -57,6 +60,7 @@ _COST: Final = (sc.OI_COST, "gen_ai.usage.cost.amount", "gen_ai.usage.cost", "ge
 #: Numbers that the record keeps in its own way: they stand on a span as tokens and cost, or not at all.
 COUNTED: Final = frozenset((*_INPUT, *_OUTPUT, *_TOTAL, *_CACHE_READ, *_CACHE_WRITE, *_REASONING, *_COST))
 _LARGEST_USD: Final = Decimal(10**9)
+_USD_DIGITS: Final = 18  # after the point, as many as the record holds
 
 
 def what_is(span: OtlpSpan) -> What:
@@ -101,7 +105,12 @@ def _tool_runs_code(span: OtlpSpan) -> bool:
 
 def model_of(span: OtlpSpan) -> str | None:
     """The model that was asked, as the span names it."""
-    return text_of(span.attributes, *_MODELS)
+    told = text_of(span.attributes, *_MODELS)
+    if told is None and (asked := text_of(span.attributes, PARAMETERS)):  # a call that failed names it here
+        with suppress(ValueError, RecursionError):
+            held = DECODER.decode(asked)
+            told = text_of(held, "model") if isinstance(held, dict) else None
+    return told
 
 
 def tokens_of(span: OtlpSpan) -> Told[TokenUse]:
@@ -136,7 +145,7 @@ def cost_of(span: OtlpSpan) -> Told[Decimal]:
             except InvalidOperation:
                 continue
             if amount.is_finite() and 0 <= amount < _LARGEST_USD:
-                return reported(round(amount, 18))
+                return reported(min(amount, round(amount, _USD_DIGITS), key=lambda each: len(str(each))))
     return missing()
 
 

@@ -202,8 +202,10 @@ def unflatten(told: Mapping[str, Any], prefix: str) -> dict[int, Any]:
     """Attributes `prefix.0.a.b` as {0: {"a": {"b": ...}}}; numbers below the first stay sortable names."""
     out: dict[int, Any] = {}
     for key, value in told.items():
+        if value is None or not key.startswith(prefix + "."):
+            continue
         number, dot, path = key.removeprefix(prefix + ".").partition(".")
-        if not key.startswith(prefix + ".") or not dot or not number.isdecimal() or len(number) > 9:
+        if not dot or not number.isdecimal() or len(number) > 9:
             continue
         place: dict[str, Any] = out.setdefault(int(number), {})
         *steps, last = [step.zfill(9) if step.isdecimal() else step for step in path.split(".")]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("unspecified", "internal", "server", "client", "producer", "consumer")
 STATUSES: Final = ("unset", "ok", "error")
 _DEEPEST: Final = 30  # levels of a value; what is deeper is left out
+_NESTED: Final = 3  # levels of lists and wrappers around the groups of a document
 _MEMBERS: Final = ("resourceSpans", "resource_spans", "batches")
 _SCOPES: Final = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "ilSpans")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+\Z")
@@ -134,14 +135,16 @@ def from_json(data: bytes | Any) -> Received:
     return received
 
 
-def is_json(value: Any) -> bool:
+def is_json(value: Any, depth: int = 0) -> bool:
     """Whether a JSON value is an OTLP trace document, possibly one without spans."""
+    if depth > _NESTED:
+        return False
     if isinstance(value, list):
-        return bool(value) and all(is_json(item) for item in value[:20] if isinstance(item, Mapping | list))
+        return bool(value) and all(is_json(item, depth + 1) for item in value[:20])
     if not isinstance(value, Mapping):
         return False
     if isinstance(value.get("trace"), Mapping):
-        return is_json(value["trace"])
+        return is_json(value["trace"], depth + 1)
     return any(isinstance(value.get(name), list) for name in (*_MEMBERS, *_SCOPES))
 
 
@@ -154,11 +157,11 @@ def _take(received: Received, make: Callable[[], OtlpSpan]) -> None:
 
 def _groups(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     """Every ResourceSpans of a document."""
-    if isinstance(value, list) and depth < 3:
+    if isinstance(value, list) and depth < _NESTED:
         for item in value:
             yield from _groups(item, depth + 1)
     elif isinstance(value, Mapping):
-        if isinstance(value.get("trace"), Mapping) and depth < 3:
+        if isinstance(value.get("trace"), Mapping) and depth < _NESTED:
             yield from _groups(value["trace"], depth + 1)
         for name in _MEMBERS:
             yield from _dicts(value.get(name))

@@ -113,6 +113,6 @@ def _gaps(top: ForeignSpan) -> list[str]:
         f"{awaited} spans that others stand in were not received; what is known of them is when the first "
         "span inside began.": awaited,
         "No span stands around the whole trace; the run was made around its spans.": top in made,
-        "Iterations were made: a root call with what follows it up to the next one.": turns,
+        "The spans tell no iterations: each is a root call with what follows it up to the next one.": turns,
     }
     return [sentence for sentence, there in sentences.items() if there]

@@ -27,13 +27,12 @@ _INPUTS: Final = ("input.value", "traceloop.entity.input")
 _OUTPUTS: Final = ("output.value", "traceloop.entity.output")
 _ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool.parameters", *_INPUTS)
 _RESULTS: Final = ("gen_ai.tool.call.result", *_OUTPUTS)
-_PARAMETERS: Final = "llm.invocation_parameters"
 _CODE: Final = ("code", "source", "script", "python", "query", "input", "command", "cmd")
 _PRINTED: Final = ("stdout", "output", "result", "text")
 _DOCUMENTS: Final = "retrieval.documents"
 #: Attributes that became texts or facts of the record, or that the record sets for every span itself.
 _TAKEN: Final = frozenset(
-    (*messages.TEXTS, *_ARGUMENTS, *_RESULTS, *conventions.COUNTED, _PARAMETERS, "input.mime_type",
+    (*messages.TEXTS, *_ARGUMENTS, *_RESULTS, *conventions.COUNTED, conventions.PARAMETERS, "input.mime_type",
      "output.mime_type", sc.OI_KIND, sc.OPERATION, sc.OI_MODEL, sc.REQUEST_MODEL, sc.ERROR_TYPE)
 )  # fmt: skip
 _FLAT_TEXTS: Final = re.compile(
@@ -183,7 +182,7 @@ def _kept(span: OtlpSpan, kind: sc.Kind) -> dict[str, Attribute]:
     kept: dict[str, Attribute] = {SAID_KIND: conventions.said_kind(span)}
     if span.scope.name:
         kept[SCOPE] = f"{span.scope.name} {span.scope.version}".strip()
-    parameters = span.attributes.get(_PARAMETERS)
+    parameters = span.attributes.get(conventions.PARAMETERS)
     if parameters:
         kept[sc.PARAMETERS] = as_text(parameters)[:_LONGEST]
     if kind not in ("root_call", "sub_call"):
