@@ -108,24 +108,24 @@ SHOWN = {
 }
 OWN = ("content", "response", "code", "stdout", "prompt", "final_answer")
 INSIDE = ("code_blocks", "result", "rlm_calls", "metadata", "iterations", "prompt")
-#: version -> of both runs: question, answer, how it ended, iterations of the run itself, cells, child runs,
-#: sub-calls, failed ones, tokens that count, dollars that count
+#: version -> of both runs: question, answer, how it ended, its own turns (a forced answer is none), cells,
+#: child runs, sub-calls, failed ones, tokens that count, dollars that count
 TABLE: dict[str, list[tuple[Any, ...]]] = {
     "0.1.0": [
         ("How many days was the pump down?", "6", "final", 4, 4, 0, 2, 0, (48, 6), "0"),
-        (None, "Two parts, as far as I can tell.", "max_iterations", 5, 3, 0, 2, 0, (0, 0), "0"),
+        (None, "Two parts, as far as I can tell.", "max_iterations", 4, 3, 0, 2, 0, (0, 0), "0"),
     ],
     "0.1.1": [
         ("How many days was the pump down?", "6", "final", 4, 5, 1, 3, 0, (55, 7), "0.000048"),
-        (None, "Two parts, as far as I can tell.", "max_iterations", 5, 6, 3, 7, 1, (16, 6), "0.000016"),
+        (None, "Two parts, as far as I can tell.", "max_iterations", 4, 6, 3, 7, 1, (16, 6), "0.000016"),
     ],
     "0.1.2": [
         ("How many days was the pump down?", "6", "final", 4, 7, 1, 3, 0, (55, 7), "0.000048"),
-        (None, "Two parts, as far as I can tell.", "max_iterations", 5, 8, 3, 7, 1, (1804, 38), "0.000016"),
+        (None, "Two parts, as far as I can tell.", "max_iterations", 4, 8, 3, 7, 1, (1804, 38), "0.000016"),
     ],
     "0.1.3": [
         ("How many days was the pump down?", "6", "final", 4, 7, 1, 5, 0, (55, 7), "0.000048"),
-        (None, "Two parts, as far as I can tell.", "max_iterations", 5, 8, 3, 7, 1, (1804, 38), "0.000016"),
+        (None, "Two parts, as far as I can tell.", "max_iterations", 4, 8, 3, 7, 1, (1804, 38), "0.000016"),
     ],
 }
 
@@ -286,5 +286,5 @@ def test_a_cell_that_raised_failed_as_its_stderr_says(home: Home) -> None:
     (cell,) = [span for span in view.spans if span.kind == "cell" and span.status == "error"]
     assert cell.error_type == cell.attributes[sc.EXCEPTION_TYPE] == "ZeroDivisionError"
     assert cell.attributes[sc.ERROR_MESSAGE] == "division by zero"
-    assert text(view, cell, sc.EXCEPTION) == "careful\n\nZeroDivisionError: division by zero"
+    assert text(view, cell, sc.EXCEPTION) == "ZeroDivisionError: division by zero"
     assert text(view, cell, sc.STDOUT) == "careful\n"

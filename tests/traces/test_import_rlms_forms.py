@@ -248,12 +248,14 @@ def test_of_a_log_that_is_cut_off_the_rest_is_had_and_the_cut_is_said(tmp_path: 
 
 def test_parts_of_another_shape_are_counted_and_cost_nothing_else(tmp_path: Path) -> None:
     odd = block("x", call({"role": "user"}), "nonsense", locals="no table", execution_time="long")
-    (run,) = runs(tmp_path, METADATA, turn(1, odd, 7, final="a", prompt="one text", response=None))
+    second = turn(2, final="b", at="10:00:09", prompt=["one", {"role": "user", "content": None}])
+    (run,) = runs(tmp_path, METADATA, turn(1, odd, 7, prompt="one text", response=None), second)
     assert run.problems == ["2 parts of its iterations are unusable and were left out."]
     (cell,) = spans(run, "cell")
     assert cell.seconds.mark == "missing" and sc.VARIABLES not in cell.texts
     assert spans(run, "sub_call")[0].texts[sc.PROMPT] == '{"role": "user"}'
-    assert spans(run, "root_call")[0].messages == (("user", "one text"),)
+    sent = [call.messages for call in spans(run, "root_call")]
+    assert sent == [(("user", "one text"),), (("", "one"), ("user", ""))]
 
 
 def test_a_log_without_an_iteration_holds_no_run(tmp_path: Path) -> None:

@@ -14,14 +14,15 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from traces.importers.foreign import ForeignRun, ForeignSpan
-from traces.importers.rlms_spans import Reading, RunBuilder, starts_anew
+from traces.importers.rlms_calls import WRITTEN_HERE, Reading
+from traces.importers.rlms_spans import RunBuilder, go_down, starts_anew
 from traces.importers.rlms_values import LOCAL_TIME
 from traces.importers.source import Source, as_text
-from traces.importers.values import items, table
+from traces.importers.values import items, table, text
 
 FORMAT: Final = "rlms"
+NO_ROOT_USAGE: Final = "rlms logs no usage of its root calls: tokens and cost are those of sub-calls."
 ALWAYS_MISSING: Final = (
-    "rlms logs no usage of its root calls: tokens and cost are those of sub-calls.",
     "Sub-calls that failed are mostly not in the log: rlms gives their error to the code as a text.",
     "Start times of sub-calls, retries, finish reasons and parameters of calls are not in the log.",
     "Variables are kept by type, size, hash and their first 200 characters; of what was given to read only "
@@ -129,7 +130,7 @@ class _Log:
             self._builder = RunBuilder(ForeignSpan("run"), self._reading, self._metadata)
         self._note(entry)
         self._builder.add(entry)
-        self._reading.go_down()
+        go_down(self._reading)
 
     def _note(self, entry: Mapping[str, Any]) -> None:
         """Put what makes an iteration this one into the key of its run."""
@@ -148,7 +149,7 @@ class _Log:
         for iteration in items(trajectory.get("iterations")):
             self._note(table(iteration))
             self._builder.add(iteration)
-        self._reading.go_down()
+        go_down(self._reading)
         if call is entry and call.get("response") is not None:
             self._builder.top.texts.setdefault(sc.ANSWER, as_text(call["response"]))
             self._builder.answered = True
@@ -169,11 +170,13 @@ class _Log:
 
 def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
     top = builder.top
-    question = _question(top)
+    question = text(builder.metadata.get("root_prompt")) or _question(top)  # the first where we wrote it
     if question is not None:
         top.texts = {sc.QUESTION: question, **top.texts}
     calls = [span for span in top.walk() if span.kind == "sub_call"]
+    roots = [span for span in top.walk() if span.kind == "root_call"]
     lacking = {
+        NO_ROOT_USAGE: any(call.tokens.value is None for call in roots),
         NO_SETTINGS: builder.model is None,
         NO_QUESTION: question is None,
         NO_END: not builder.answered,
@@ -182,8 +185,9 @@ def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
     }
     said = [*ALWAYS_MISSING, *(sentence for sentence, applies in lacking.items() if applies)]
     sub_model = next((call.model for call in calls if call.model is not None), None)
+    engine = WRITTEN_HERE if builder.metadata.get("backend") == WRITTEN_HERE else "rlms"
     return ForeignRun(
-        FORMAT, "rlms", key, top, builder.model, sub_model, said, problems, closed=builder.answered
+        FORMAT, engine, key, top, builder.model, sub_model, said, problems, closed=builder.answered
     )
 
 
