@@ -161,7 +161,7 @@ class _Describer:
             "width": width,
             "opened": int(_opened(item, group)),
             "fan": int(group is not None),
-            "bad": int(span is not None and is_bad(span)),
+            "bad": int(span is not None and span.kind != "attempt" and is_bad(span)),
             "texts": [],
         }
 
