@@ -210,9 +210,7 @@ class _Trace:
         run = settle(run_of_trace(self.trace_id, list(self.spans.values())))
         self.ended = run.closed
         if self._late:
-            run.missing.append(
-                "These spans came after the run of their trace was closed: see the one before."
-            )
+            run.missing.append(LATE)
         run.top.attributes[sc.IMPORT_MISSING] = as_json(run.missing)
         self._write(run)
         status = run.top.status if run.top.status in ("ok", "cancelled") else "error"

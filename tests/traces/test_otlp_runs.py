@@ -189,8 +189,9 @@ PARTS = [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {
             (), [("system", "Be brief."), ("user", "Hi")], 'Ho\nf({"x": 1})', id="GenAI 1.37, JSON",
         ),
         pytest.param(
-            {"gen_ai.input.messages": [
-                {"role": "tool", "parts": [{"type": "tool_call_response", "result": "4"}]}]}, (), [("tool", "4")], None, id="GenAI 1.37, structured",
+            {"gen_ai.input.messages": [{"role": "tool", "parts": [{"type": "tool_call_response",
+                                                                   "result": "4"}]}]},
+            (), [("tool", "4")], None, id="GenAI 1.37, structured",
         ),
         pytest.param(
             {}, (OtlpEvent("gen_ai.system.message", None, {"content": "Be brief."}),

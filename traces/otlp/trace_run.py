@@ -58,6 +58,11 @@ def _engine(spans: Sequence[OtlpSpan]) -> str:
     return (scopes.most_common(1)[0][0] or "unknown program")[:200]
 
 
+def _counted(number: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def _model(top: ForeignSpan, kind: str) -> str | None:
     """The model that most calls of a kind asked."""
     models = Counter(span.model for span in top.walk() if span.kind == kind and span.model is not None)
@@ -109,9 +114,9 @@ def _gaps(top: ForeignSpan) -> list[str]:
         f"{silent} of {len(calls)} model calls hold neither prompt nor reply: their program did not send "
         "texts.": silent,
         f"{untold} of {len(calls)} model calls do not tell their tokens.": untold,
-        f"Attributes of {cut} spans were cut or left out: they are too long or too many.": cut,
-        f"{awaited} spans that others stand in were not received; what is known of them is when the first "
-        "span inside began.": awaited,
+        f"Attributes of {_counted(cut, 'span')} were cut or left out: they are too long or too many.": cut,
+        f"{_counted(awaited, 'span')} that others stand in did not come: of such a one only what it holds is "
+        "known.": awaited,
         "No span stands around the whole trace; the run was made around its spans.": top in made,
         "The spans tell no iterations: each is a root call with what follows it up to the next one.": turns,
     }

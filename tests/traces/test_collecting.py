@@ -1,0 +1,271 @@
+"""Spans that are collected: on disk when they are taken, arranged as they come, whole at the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_core import semconv as sc
+from rlm_core.errors import RecordError
+from tests.support.otlp import TRACE, kind, llm, span
+from traces.collecting import LATE, Collected, Collector
+from traces.home import Home
+from traces.imported import import_facts
+from traces.importers.otlp import read
+from traces.importers.source import Source
+from traces.importers.writing import write_run
+from traces.locks import is_held
+from traces.otlp.spans import OtlpSpan
+from traces.otlp.trace_run import run_of_trace, settle
+from traces.reading import RunView, SpoolRun, load_run
+from traces.rows import SpanRow
+from traces.spool import SpoolWriter
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs" / "otlp"
+AGENT = kind(0, "AGENT", name="agent", lasts=90.0, input__value="How many?", output__value="Two.")
+TOOL = kind(2, "TOOL", 0, "python", lasts=3.0, input__value="ask()")
+#: As they end: what is inside comes first.
+SPANS = [llm(1, 0, "How many?", "ask()"), llm(3, 2, "a", "yes"), llm(4, 2, "b", "no"), TOOL,
+         llm(6, 0, "How many?", "Two."), AGENT]  # fmt: skip
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Rig:
+    """A collector with a home, its clock, and what it said."""
+
+    home: Home
+    clock: Clock = field(default_factory=Clock)
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.collector = Collector(self.home, quiet=5, patience=60, say=self.said.append, clock=self.clock)
+
+    def runs(self) -> list[str]:
+        return sorted(path.stem for path in self.home.spool.glob("*.jsonl"))
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(Home.resolve(tmp_path / "home"))
+    yield rig
+    rig.collector.close()
+
+
+def shape(view: RunView) -> list[tuple[Any, ...]]:
+    """What readers show of the spans of a run, in their order."""
+    return [
+        (row.span_id, row.parent_id, row.kind, row.name, row.status, row.depth, row.iteration, row.cell,
+         row.call_index, row.phase, row.tokens, row.cost_usd, row.seconds, row.trust, row.preview,
+         {key: value for key, value in row.attributes.items() if key not in OWN})
+        for row in view.spans
+    ]  # fmt: skip
+
+
+#: Facts that are told of the run at its end where it is collected, and at its beginning where it is imported.
+OWN = (sc.RUN_ID, sc.IMPORT_MISSING, sc.ROOT_MODEL, sc.SUB_MODEL)
+
+
+def read_run(home: Home, run_id: str) -> RunView:
+    return SpoolRun(home, run_id).poll()
+
+
+def imported(home: Home, spans: list[OtlpSpan]) -> RunView:
+    run = settle(run_of_trace(TRACE, spans))
+    return read_run(home, write_run(home, run, "x.json", 0).run_id)
+
+
+@pytest.mark.parametrize("order", ["as they end", "backwards", "any", "all at once"])
+def test_what_was_collected_is_what_the_same_trace_gives_when_it_is_imported(rig: Rig, order: str) -> None:
+    spans = {
+        "as they end": SPANS,
+        "backwards": SPANS[::-1],
+        "any": random.Random(7).sample(SPANS, len(SPANS)),
+        "all at once": SPANS,
+    }[order]
+    for group in [spans] if order == "all at once" else [[each] for each in spans]:
+        rig.collector.take(group)
+        rig.collector.tend()
+    (done,) = rig.collector.close()
+    assert done == Collected(done.run_id, 6, True)
+    stored = load_run if order == "any" else read_run
+    view, other = stored(rig.home, done.run_id), imported(rig.home, SPANS)
+    assert shape(view) == shape(other)
+    summary = view.summary
+    assert (summary.question, summary.answer, summary.status) == ("How many?", "Two.", "ok")
+    assert (summary.iterations, summary.sub_calls, summary.problems) == (2, 2, 0)
+    assert (summary.root_model, summary.trace_id, summary.imported_from) == ("gpt-5-mini", TRACE, "otlp")
+    assert (summary.started_ns, summary.seconds) == (other.summary.started_ns, 90.0)
+    facts, same = import_facts(view), import_facts(other)
+    assert facts is not None and same is not None and facts.missing == same.missing
+    assert not is_held(rig.home.liveness_lock(done.run_id))
+
+
+def test_a_run_appears_with_its_first_span_and_grows(rig: Rig) -> None:
+    rig.collector.take(SPANS[:1])
+    (run_id,) = rig.runs()
+    live = SpoolRun(rig.home, run_id)
+
+    def seen() -> list[tuple[str, str]]:
+        view = live.poll()
+        assert view.live and view.summary.status == "running" and view.summary.problems == 0
+        return [(row.kind, row.status) for row in view.spans]
+
+    awaited = [("run", "running"), ("iteration", "ok"), ("root_call", "ok")]
+    assert seen() == awaited
+    rig.collector.take(SPANS[1:3])  # the tool they ran in has not come
+    assert ("sub_call", "ok") not in seen()
+    rig.collector.take(SPANS[3:4])
+    assert seen() == [*awaited, ("cell", "ok"), ("sub_call", "ok"), ("sub_call", "ok")]
+    rig.collector.take(SPANS[4:])
+    assert [row.status for row in live.poll().spans] == ["ok"] * 8
+    rig.clock.now = 4.9
+    rig.collector.tend()
+    assert live.poll().summary.status == "running"
+    rig.clock.now = 5.0
+    rig.collector.tend()
+    assert (live.poll().summary.status, live.poll().live) == ("ok", False)
+    assert [sentence.split()[2] for sentence in rig.said] == ["begins:", "is"]
+
+
+def test_spans_that_are_sent_again_stand_once(rig: Rig) -> None:
+    rig.collector.take(SPANS)
+    rig.collector.take(SPANS)
+    (done,) = rig.collector.close()
+    rig.collector.take(SPANS)  # also when the run is closed
+    assert done.spans == 6 and rig.runs() == [done.run_id]
+    assert len(read_run(rig.home, done.run_id).spans) == 8
+
+
+def test_spans_that_come_late_are_a_further_run_that_says_so(rig: Rig) -> None:
+    rig.collector.take(SPANS)
+    rig.collector.close()
+    rig.collector.take([llm(9, 2, "late", "reply"), *SPANS])
+    first, second = rig.collector.close()
+    view = read_run(rig.home, second.run_id)
+    facts = import_facts(view)
+    assert second.spans == 1 and facts is not None and LATE in facts.missing
+    assert [row.kind for row in view.spans] == ["run", "iteration", "root_call"]  # its tool is elsewhere
+    assert first.run_id != second.run_id and view.summary.trace_id == TRACE
+
+
+def test_a_run_whose_own_span_never_comes_waits_and_then_counts_as_interrupted(rig: Rig) -> None:
+    rig.collector.take(SPANS[:4])
+    rig.clock.now = 59.0
+    rig.collector.tend()
+    (run_id,) = rig.runs()
+    assert is_held(rig.home.liveness_lock(run_id))
+    rig.clock.now = 60.0
+    rig.collector.tend()
+    view = read_run(rig.home, run_id)
+    assert view.summary.status == "interrupted" and view.spans[0].status == "lost"
+    facts = import_facts(view)
+    assert facts is not None and any("did not come" in sentence for sentence in facts.missing)
+    assert rig.collector.close() == [Collected(run_id, 4, False)]
+
+
+def test_a_trace_that_failed_ends_as_one_and_traces_do_not_mix(rig: Rig) -> None:
+    failed = kind(0, "AGENT", name="other", trace="f" * 32, status="error", message="no")
+    rig.collector.take([*SPANS, failed])
+    views = {done.run_id: read_run(rig.home, done.run_id) for done in rig.collector.close()}
+    assert sorted((view.summary.status, len(view.spans)) for view in views.values()) == [
+        ("error", 1),
+        ("ok", 8),
+    ]
+
+
+def test_a_long_trace_is_not_arranged_anew_for_every_span(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    arranged: list[int] = []
+
+    def counted(trace_id: str, spans: list[OtlpSpan]) -> Any:
+        rig.clock.now += 0.01
+        arranged.append(len(spans))
+        return run_of_trace(trace_id, spans)
+
+    monkeypatch.setattr("traces.collecting.run_of_trace", counted)
+    spans = [llm(number, 0, f"q{number}", "r") for number in range(1, 100)]
+    for each in spans:
+        rig.collector.take([each])
+    (run_id,) = rig.runs()
+    rows = SpoolRun(rig.home, run_id).poll().spans
+    assert sum(row.kind in ("root_call", "sub_call") for row in rows) == 99  # all are there at once
+    assert sum(arranged) < 99 * 30
+    rig.collector.take([AGENT])
+    rig.collector.close()
+    assert shape(read_run(rig.home, run_id)) == shape(imported(rig.home, [*spans, AGENT]))
+
+
+def test_what_cannot_be_written_is_not_taken(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.collector.take(SPANS[:1])
+    with monkeypatch.context() as broken:
+        broken.setattr(SpoolWriter, "write", lambda self, record: False)
+        with pytest.raises(RecordError, match="could not be written"):
+            rig.collector.take(SPANS[1:])
+    rig.collector.take(SPANS[1:])  # as OTLP has it: the sender tries again
+    (done,) = rig.collector.close()
+    assert len(read_run(rig.home, done.run_id).spans) == 8
+
+
+def test_too_many_spans_or_traces_begin_further_runs(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traces.collecting.MOST_SPANS", 3)
+    monkeypatch.setattr("traces.collecting.MOST_OPEN", 2)
+    rig.collector.take(SPANS[:3])
+    rig.collector.take(SPANS[3:5])
+    for number in range(1, 4):
+        rig.collector.take([span(number, "x", trace=format(number, "032x"))])
+    done = rig.collector.close()
+    assert sum(each.spans for each in done) == 8 and len(done) == 5
+
+
+@pytest.mark.parametrize("name", ["openinference", "genai", "genai-older"])
+def test_traces_of_real_instrumentations_give_the_runs_that_they_were(tmp_path: Path, name: str) -> None:
+    """The numbers are read off the files by eye."""
+    home = Home.resolve(tmp_path / "home")
+    (run,) = read(Source(FIXTURES / f"{name}.json", f"{name}.json"))
+    view = read_run(home, write_run(home, run, f"{name}.json", 0).run_id)
+    texts = name != "genai-older"  # it sends them as logs
+    table = [
+        (row.kind, row.model, row.tokens and (row.tokens["input"], row.tokens["output"]), row.cached_read,
+         row.status, row.seconds is not None, text(view, row, sc.RESPONSE, sc.STDOUT, sc.ANSWER))
+        for row in view.spans
+    ]  # fmt: skip
+    code = "```python\nvotes = [ask(t) for t in tickets]\nprint(votes)\n```"
+    cached = 6 if texts else None
+    assert table == [
+        ("run", None, None, None, "ok", True, "Two." if texts else None),
+        ("iteration", None, None, None, "ok", True, None),
+        ("root_call", "root-m", (21, 16), None, "ok", True, code if texts else None),
+        ("cell", None, None, None, "ok", True, "['yes', 'no', None]"),
+        ("sub_call", "gpt-5-mini", (13, 1), cached, "ok", True, "yes" if texts else None),
+        ("sub_call", "gpt-5-mini", (13, 1), None, "ok", True, "no" if texts else None),
+        ("sub_call", "gpt-5-mini", None, None, "error", True, None),
+        ("iteration", None, None, None, "ok", True, None),
+        ("root_call", "root-m", (40, 2), None, "ok", True, "Two." if texts else None),
+    ]
+    assert view.summary.engine_version == "triage 2.1"
+    assert view.summary.question == ("How many tickets are about billing?" if texts else None)
+    assert text(view, view.spans[3], sc.CODE) == "votes = [ask(t) for t in tickets]\nprint(votes)"
+    if texts:
+        assert [text(view, row, sc.PROMPT) for row in view.spans[4:7]] == [
+            "first ticket: a refund", "second ticket: a login", "third ticket: broken",
+        ]  # fmt: skip
+
+
+def text(view: RunView, row: SpanRow, *prefixes: str) -> str | None:
+    """The first of these texts that a span has, whole."""
+    named = (row.attributes.get(f"{prefix}.sha256") for prefix in prefixes)
+    return next((view.payload(sha256) for sha256 in named if sha256), None)
