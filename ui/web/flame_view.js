@@ -195,6 +195,7 @@ class Flame {
   drawRow(paint, row, wide, high, ink, painted) {
     const { from, to, selected, active } = this.kept;
     const { start, width, key, label, look } = this.rows;
+    if (width[row] < 0) return; // its record does not say when it was
     const perPart = wide / (to - from);
     const [x, y, long] = [(start[row] - from) * perPart, this.y(row), Math.max(width[row] * perPart, 2)];
     if (y + this.thick < AXIS || y > high || x > wide || x + long < 0) return;
@@ -278,7 +279,7 @@ class Flame {
     const { start, width, span } = this.rows;
     let found;
     for (let row = 0; row < start.length; row++) {
-      if (span[row] === null || this.lane[row] !== lane) continue;
+      if (span[row] === null || this.lane[row] !== lane || width[row] < 0) continue;
       if (time < start[row] - slack || time > start[row] + width[row] + slack) continue;
       const nearer = found === undefined || Math.abs(start[row] - time) < Math.abs(start[found] - time);
       if (nearer) found = row;

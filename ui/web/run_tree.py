@@ -11,11 +11,13 @@ import streamlit as st
 
 from rlm_core.errors import InputError
 from traces.reading import SpanRow, resolve_span
+from ui.figures import counted
 from ui.web import run_filters, run_search, tree_view
 from ui.web.notices import note, problem
 from ui.web.run_filters import Narrowed
 from ui.web.run_record import Record, Select
 from ui.web.span_view import span_view
+from ui.web.tree_words import NO_PLACE
 
 PANES: Final = {"tree": tree_view.tree, "flame": tree_view.flame, "table": tree_view.table}
 _TITLES: Final = {"tree": "Tree", "flame": "Flame", "table": "Table"}
@@ -65,6 +67,12 @@ def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Se
         return
     if span.span_id not in shown.rows.place:
         note("The span that is shown beside does not fit the filters.")
+    untold = [] if pane != "flame" else [row for row in shown.rows.rows if row.width == NO_PLACE]
+    if untold and len(untold) == len(shown.rows.rows):
+        note("There are no times in this record, so there is no time line; the tree has the spans in order.")
+        return
+    if untold:
+        note(f"When {counted(len(untold), 'span')} took place is not in the record: these have no bar.")
     PANES[pane](
         shown.rows,
         run_id=record.view.run_id,

@@ -68,8 +68,9 @@ def _facts_below(below: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, str]]:
     if span.kind not in _CALLS or span.end_ns is None:
         return []
+    trust = detail["trust"]
     if span.tokens is None:
-        return [("Tokens", marked("unknown", detail["trust"], "tokens"))]
+        return [("Tokens", marked("unknown", trust, "tokens"))]
     given = f"{span.tokens['input']:,}"
     cached = [
         f"{count:,} {word}"
@@ -82,8 +83,8 @@ def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, st
         made += f" ({thought:,} reasoning)"
     estimated = " (counted here)" if detail["attributes"].get(sc.USAGE_ESTIMATED) is True else ""
     return [
-        ("Tokens in", given + (f" ({', '.join(cached)})" if cached else "")),
-        ("Tokens out", marked(made + estimated, detail["trust"], "tokens")),
+        ("Tokens in", marked(given + (f" ({', '.join(cached)})" if cached else ""), trust, "tokens")),
+        ("Tokens out", marked(made + estimated, trust, "tokens")),
     ]
 
 

@@ -49,9 +49,11 @@ class Tree extends TreeList {
 
   cells(cell) {
     const line = node("span", `timeline line ${cell("tone")}`);
-    const bar = line.appendChild(node("i"));
-    bar.style.left = `${cell("start") / 1e4}%`;
-    bar.style.width = `${cell("width") / 1e4}%`;
+    if (cell("width") >= 0) { // else its record does not say when it was
+      const bar = line.appendChild(node("i"));
+      bar.style.left = `${cell("start") / 1e4}%`;
+      bar.style.width = `${cell("width") / 1e4}%`;
+    }
     return [
       // the label of a fan-out says what its status would, and needs the room
       ...(cell("look") === "fan" ? [] : [node("span", `status ${cell("tone")}`, cell("status"))]),

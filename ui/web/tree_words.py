@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Tone = Literal["ok", "bad", "warn", "live"]
 Look = Literal["", "fan", "parent"]
+NO_PLACE: Final = -1  # the width of what has no place on the time line: its record does not say when it was
 PARTS: Final = 1_000_000  # the time line is divided into that many
 FINE: Final = ("ok", "running")
 CALLS: Final = ("root_call", "sub_call")
@@ -31,8 +32,8 @@ _TONES: Final[dict[str, Tone]] = {"ok": "ok", "running": "live", "cancelled": "w
 class Row:
     """One row. `span` is the id of the span it stands for, None for a group of calls without one of its own.
 
-    `start` and `width` place it on the run's time line in millionths. `opened`: its children show at first.
-    `look`: "fan" for a fan-out, whose label counts its calls; "parent" for what is there only because
+    `start` and `width` place it on the run's time line in millionths (`NO_PLACE`: it has none). `opened`:
+    its children show at first. `look`: "fan" for a fan-out, whose label counts its calls; "parent" for what is there only because
     something below it fits.
     """
 
@@ -71,9 +72,9 @@ class Describer:
         key = span.span_id if span is not None else _group_key(item)
         status, tone = _group_status(group) if group is not None else _status(item)
         first, last = (totals.first_ns, totals.last_ns) if span is None else (span.start_ns, span.end_ns)
-        if totals.untimed or (span is not None and not span.start_told):
-            first = None  # a place on the time line would be made up
         start, width = self._on_time_line(first, last)
+        if totals.untimed or (span is not None and not span.start_told):
+            width = NO_PLACE
         return Row(
             key=key,
             span=None if span is None else span.span_id,
