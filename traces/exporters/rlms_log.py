@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
@@ -51,10 +50,11 @@ class Log:
         facts = {} if run is None else run.attributes
         known = decoded(facts.get(METADATA))
         if isinstance(known, dict):  # of a run that rlms made
-            return {**decoded(self._redactor.text(json.dumps(known)))}
+            return dict(self._clean(known))
         model = facts.get(sc.ROOT_MODEL) or self._view.summary.root_model or "unknown"
         limits = decoded(facts.get(sc.LIMITS))
         limits = limits if isinstance(limits, dict) else {}
+        model = self._redactor.text(str(model))
         return {
             "root_model": model,
             "max_depth": (limits.get("max_depth") or 0) + 1,  # there 1 says that there are no child runs
@@ -82,7 +82,7 @@ class Log:
             for cell in (one for one in self._below[iteration.span_id] if one.kind == "cell"):
                 given = answer if in_cell and cell.cell == answered else None
                 final = given if final is None else final
-                apply(names, deltas.get(cell.span_id))
+                apply(names, deltas.get(cell.span_id), self._redactor.text)
                 result = self._result(cell, names, given)
                 blocks.append({"code": self._text(cell, sc.CODE) or "", "result": result})
             if number == len(iterations) and not in_cell:
@@ -127,11 +127,14 @@ class Log:
                 self.summed_up = True
             else:
                 chosen, sent = call, self._sent[path]
-        prompt = [{"role": one["role"], "content": self._message(one["sha256"])} for one in sent]
+        prompt = [
+            {"role": self._redactor.text(one["role"]), "content": self._message(one["sha256"])}
+            for one in sent
+        ]
         if chosen is None:
             return prompt, "", None
         told = chosen.trusted.get("tokens", "reported") == "reported" and chosen.tokens is not None
-        return prompt, self._text(chosen, sc.RESPONSE) or "", usage(chosen) if told else None
+        return prompt, self._text(chosen, sc.RESPONSE) or "", self._clean(usage(chosen)) if told else None
 
     def _result(self, cell: SpanRow, names: dict[str, str], final: str | None) -> dict[str, Any]:
         printed, raised = self._text(cell, STDERR) or "", self._text(cell, sc.EXCEPTION)
@@ -161,11 +164,12 @@ class Log:
     def _call(self, span: SpanRow) -> dict[str, Any]:
         child = span.kind == "run"
         failed = span.status != "ok"
+        model = span.model or span.attributes.get(sc.ROOT_MODEL) or "unknown"
         entry: dict[str, Any] = {
-            "root_model": span.model or span.attributes.get(sc.ROOT_MODEL) or "unknown",
+            "root_model": self._redactor.text(str(model)),
             "prompt": self._text(span, sc.QUESTION if child else sc.PROMPT) or "",
             "response": self._text(span, sc.ANSWER if child else sc.RESPONSE) or "",
-            "usage_summary": self._usage_below(span) if child else usage(span),
+            "usage_summary": self._clean(self._usage_below(span) if child else usage(span)),
             "execution_time": 0.0 if span.end_ns is None else (span.end_ns - span.start_ns) / 1e9,
         }
         if child and any(one.kind == "iteration" for one in self._below[span.span_id]):
@@ -212,6 +216,14 @@ class Log:
             return None
         found = self._texts[sha256] if sha256 in self._texts else self._view.payload(sha256)
         return None if found is None else self._redactor.text(found)
+
+    def _clean(self, value: Any) -> Any:
+        """A JSON value without what looks like a key."""
+        if isinstance(value, str):
+            return self._redactor.text(value)
+        if isinstance(value, dict):
+            return {self._redactor.text(key): self._clean(one) for key, one in value.items()}
+        return [self._clean(one) for one in value] if isinstance(value, list) else value
 
     def _message(self, sha256: str) -> str:
         if sha256 not in self._messages:

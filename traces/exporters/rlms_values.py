@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,17 +33,16 @@ def summary(models: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {"model_usage_summaries": models} | ({"total_cost": sum(costs)} if costs else {})
 
 
-def apply(names: dict[str, str], delta: Delta | None) -> None:
+def apply(names: dict[str, str], delta: Delta | None, clean: Callable[[str], str]) -> None:
     """Change variables as a cell did. Of a value without a preview only its type and size are told."""
     for name, change, value in delta.rows if delta is not None else ():
         if change == "deleted":
-            names.pop(name, None)
+            names.pop(clean(name), None)
         elif value.preview is not None:
-            names[name] = value.preview
+            names[clean(name)] = clean(value.preview)
         else:
-            names[name] = (
-                f"<{value.type or 'value'} of size {'unknown' if value.size is None else value.size}>"
-            )
+            size = "" if value.size is None else f" of size {value.size}"
+            names[clean(name)] = clean(f"<{value.type or 'value'}{size}>")
 
 
 def iso(ns: int) -> str:
