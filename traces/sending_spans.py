@@ -21,7 +21,7 @@ from opentelemetry.trace import Status, StatusCode
 from rlm_core import semconv as sc
 from traces.exporters.otlp_content import Conversations, Message, SpanWords
 from traces.exporters.redaction import Redactor
-from traces.sending import Target
+from traces.sending import PATIENCE, Target
 from traces.sending_http import Session, quiet
 from traces.spool import SpoolReader, payload_text, read_record
 
@@ -106,8 +106,11 @@ class SpanSender(SpanProcessor):
         if lost <= 0:
             return ""
         why = self._session.problem
-        if why is None:
-            why = "more came than could wait" if waited is None else f"no answer within {waited:g} s"
+        if why is None and waited is None:
+            why = "more came than could wait"
+        elif why is None and self._exporter.arrived:
+            why = f"{waited:g} s at the end were not enough; {PATIENCE} allows more"
+        why = why or f"no answer within {waited:g} s"
         spans = "span was" if self._ended == 1 else "spans were"
         return (
             f"{lost:,} of {self._ended:,} {spans} not sent to {self._target.shown} ({why}); "

@@ -19,7 +19,7 @@ PROTOBUF = "application/x-protobuf"
 @dataclass
 class Receiver:
     """What came in. `status`, `body`, `content_type` and `headers` are the answer to every request; it is
-    given when `open` is set.
+    given when `open` is set, and at once to the first `most` of them.
     """
 
     status: int = 200
@@ -30,6 +30,7 @@ class Receiver:
     bodies: list[bytes] = field(default_factory=list)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # path, headers in lower case
     open: threading.Event = field(default_factory=threading.Event)
+    most: int = 0
 
     @property
     def spans(self) -> list[OtlpSpan]:
@@ -66,7 +67,8 @@ def receiver(status: int = 200, *, hangs: bool = False, **answer: object) -> Ite
                 body = gzip.decompress(body)
             made.asked.append((self.path, {key.lower(): value for key, value in self.headers.items()}))
             made.bodies.append(body)
-            made.open.wait(30)
+            if len(made.bodies) > made.most:
+                made.open.wait(30)
             self.send_response(made.status)
             for name, value in {"Content-Type": made.content_type, **made.headers}.items():
                 self.send_header(name, value)

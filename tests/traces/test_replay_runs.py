@@ -64,6 +64,16 @@ def home(tmp_path: Path) -> Home:
     return home_in(tmp_path)
 
 
+def test_a_replay_says_that_its_spans_could_not_be_sent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, said = record(home, ASK, SUM, END), list[str]()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "nowhere")
+    with Replayer(home, view) as replayer:
+        trial = record_replay(home, replayer, warn=said.append)
+    assert trial.run_id is not None and load_run(home, trial.run_id).summary.complete
+    (words,) = said
+    assert words.startswith("No span is sent: OTEL_EXPORTER_OTLP_ENDPOINT is no address")
+
+
 def test_a_replay_says_what_it_plays_and_what_came_of_it(home: Home) -> None:
     view = record(home, ASK, SUM, END)
     patch = Patch(call_about(view, "pears"), "5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -287,6 +288,17 @@ def test_the_end_of_a_run_does_not_wait_for_a_receiver_that_hangs(
         assert not there.open.is_set()
     assert made.unsent is not None and "(no answer within 0.1 s)" in made.unsent
     assert load_run(home_in(tmp_path), RUN).summary.complete
+
+
+def test_spans_for_which_the_time_was_too_short_are_said_with_a_remedy(
+    tmp_path: Path, send_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traces.sending_spans._PART_CHARS", 100)  # a request for each span or two
+    with receiver(hangs=True, most=1) as there:
+        send_to(there.url, BSP_EXPORT_TIMEOUT="400")
+        made = record(tmp_path)
+    assert made.unsent is not None and re.match("[1-5] of 6 spans were not sent", made.unsent)
+    assert "(0.4 s at the end were not enough; OTEL_BSP_EXPORT_TIMEOUT allows more)" in made.unsent
 
 
 def test_after_one_run_a_receiver_that_hangs_is_hardly_waited_for(
