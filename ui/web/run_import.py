@@ -98,7 +98,8 @@ def _outcome(done: list[Imported | Refused]) -> None:
     runs = [one for one in done if isinstance(one, Imported)]
     refused = [one for one in done if isinstance(one, Refused)]
     new = sum(one.new for one in runs)
-    again = f", {len(runs) - new:,} were here already" if len(runs) > new else ""
+    old = len(runs) - new
+    again = f", {old:,} {'was' if old == 1 else 'were'} here already" if old else ""
     if runs:
         said("Imported", "green", f"{counted(new, 'new run')}{again}.")
     else:

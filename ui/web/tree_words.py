@@ -33,8 +33,8 @@ class Row:
     """One row. `span` is the id of the span it stands for, None for a group of calls without one of its own.
 
     `start` and `width` place it on the run's time line in millionths (`NO_PLACE`: it has none). `opened`:
-    its children show at first. `look`: "fan" for a fan-out, whose label counts its calls; "parent" for what is there only because
-    something below it fits.
+    its children show at first. `look`: "fan" for a fan-out, whose label counts its calls; "parent" for what
+    is there only because something below it fits.
     """
 
     key: str
