@@ -114,7 +114,7 @@ class Collector:
         with self._lock:
             now = self._clock()
             for trace in list(self._open.values()):
-                trace.arrange()
+                trace.arrange_in_time()
                 if now - trace.heard >= (self._quiet if trace.ended else self._patience):
                     self._end(trace)
 
@@ -184,9 +184,7 @@ class _Trace:
                 self.spans[span.span_id] = span
                 fresh.append(span)
         self._dirty = True
-        if self._clock() >= self._next:
-            self.arrange()
-        else:
+        if not self.arrange_in_time():
             alone = run_of_trace(self.trace_id, fresh)
             told = {span.span_id for span in fresh}
             self._write(alone, told)
@@ -194,16 +192,18 @@ class _Trace:
             self._writer.failed = False
             raise RecordError("The spans could not be written: the disk may be full.")
 
-    def arrange(self) -> None:
-        """Write down what follows from all that has come."""
-        if not self._dirty:
-            return
+    def arrange_in_time(self) -> bool:
+        """Write down what follows from all that has come, unless that was done too short a while ago."""
         began = self._clock()
-        run = run_of_trace(self.trace_id, list(self.spans.values()))
-        self.ended = run.closed
-        self._write(run)
-        self._dirty = self._writer.failed
-        self._next = self._clock() + (self._clock() - began) * _SHARE
+        if began < self._next:
+            return False
+        if self._dirty:
+            run = run_of_trace(self.trace_id, list(self.spans.values()))
+            self.ended = run.closed
+            self._write(run)
+            self._dirty = self._writer.failed
+            self._next = self._clock() + (self._clock() - began) * _SHARE
+        return True
 
     def close(self) -> None:
         """Write the last word on everything, and give up the lock."""
