@@ -102,7 +102,12 @@ def _first_node(snapshot: Mapping[str, Any]) -> str:
 
 
 def _nodes(snapshot: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [node for node in items(snapshot.get("nodes", snapshot.get("states"))) if isinstance(node, dict)]
+    listed = items(snapshot.get("nodes", snapshot.get("states")))
+    return [node for node in listed if isinstance(node, dict) and node]
+        node
+        for node in items(snapshot.get("nodes", snapshot.get("states")))
+        if isinstance(node, dict) and node
+    ]
 
 
 def _of_snapshots(snapshots: list[Mapping[str, Any]]) -> _Graph:
@@ -139,9 +144,7 @@ def _of_folder(source: Source) -> _Graph:
     metadata = table(manifest.get("metadata"))
     graph = _Graph(text(manifest.get("root_agent_id")) or "", {}, moment(metadata.get("saved_at")))
     if not manifest:
-        graph.problems.append(
-            "The folder has no readable graph.json: its agents were found by their own files."
-        )
+        graph.problems.append("There is no readable graph.json: agents were found by their own files.")
     for place in _agent_files(source):
         meta = source.inside(*place, "agent.json").document()
         nodes = list(_session(source.inside(*place, "session.jsonl"), graph.problems))

@@ -14,7 +14,7 @@ from traces.importers.values import count, exception_in, items, some_text, table
 
 _PLACE: Final = "recursive_flow."  # of facts for which there is no key of ours
 _LARGEST_INPUTS: Final = 16_000_000  # chars of all inputs of an agent: larger ones are kept as hashes
-_MOST_SHOWN: Final = 2_000_000  # messages of all root calls of an agent, counted in each call anew
+_MOST_SHOWN: Final = 500_000  # messages of all root calls of an agent, counted in each call anew
 _LARGE: Final = 1_000  # chars of the newest message that count as one more
 _NO_OUTPUT: Final = "(no output)"  # what the engine writes where a cell printed nothing
 _CUT: Final = "\n...<truncated>"  # what it writes at the end of output that it cut
