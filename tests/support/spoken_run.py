@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rlm_core import semconv as sc
 from rlm_core.telemetry import as_json
+from traces.reading import RunView
 from traces.recording import Recording
 
 KEY = "sk-" + "abcdefgh1234" * 3
@@ -36,3 +39,23 @@ def talk(made: Recording) -> None:
     cell.end()
     run.text(sc.ANSWER, "ANSWER")
     run.end()
+
+
+def facts_of(view: RunView) -> list[dict[str, Any]]:
+    """What must survive the way out and in again."""
+    texts = (sc.QUESTION, sc.PROMPT, sc.RESPONSE, sc.REASONING, sc.CODE, sc.STDOUT_SHOWN, sc.ANSWER)
+    numbers = {span.span_id: number for number, span in enumerate(view.spans)}
+    return [
+        {
+            "kind": span.kind, "name": span.name, "status": span.status, "error": span.error_type,
+            "parent": None if span.parent_id is None else numbers[span.parent_id],
+            "times": (span.start_ns, span.end_ns), "model": span.model, "tokens": span.tokens,
+            "cost": span.cost_usd,
+            "texts": {
+                prefix: view.payload(span.attributes[f"{prefix}.sha256"])
+                for prefix in texts if f"{prefix}.sha256" in span.attributes
+            },
+            "messages": span.attributes.get(sc.MESSAGES_ADDED),
+        }
+        for span in view.spans
+    ]  # fmt: skip

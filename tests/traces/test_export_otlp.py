@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from google.protobuf import json_format  # type: ignore[import-untyped]
@@ -12,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
-from tests.support.spoken_run import KEY, WORDS, talk
+from tests.support.spoken_run import KEY, WORDS, facts_of, talk
 from tests.traces.records import (
     OTHER,
     RUN,
@@ -29,7 +28,7 @@ from traces.exporters.otlp import export
 from traces.home import Home
 from traces.importers.importing import import_paths
 from traces.otlp.spans import OtlpSpan, from_json
-from traces.reading import RunView, load_run
+from traces.reading import load_run
 from traces.recording import open_recording
 
 
@@ -42,26 +41,6 @@ def exported(home: Home, out: Path, *run_ids: str) -> list[OtlpSpan]:
     parsed = [span for group in message.resource_spans for part in group.scope_spans for span in part.spans]
     assert received.refused == [] and [span.name for span in parsed] == [span.name for span in received.spans]
     return received.spans
-
-
-def facts_of(view: RunView) -> list[dict[str, Any]]:
-    """What must survive the way out and in again."""
-    texts = (sc.QUESTION, sc.PROMPT, sc.RESPONSE, sc.REASONING, sc.CODE, sc.STDOUT_SHOWN, sc.ANSWER)
-    numbers = {span.span_id: number for number, span in enumerate(view.spans)}
-    return [
-        {
-            "kind": span.kind, "name": span.name, "status": span.status, "error": span.error_type,
-            "parent": None if span.parent_id is None else numbers[span.parent_id],
-            "times": (span.start_ns, span.end_ns), "model": span.model, "tokens": span.tokens,
-            "cost": span.cost_usd,
-            "texts": {
-                prefix: view.payload(span.attributes[f"{prefix}.sha256"])
-                for prefix in texts if f"{prefix}.sha256" in span.attributes
-            },
-            "messages": span.attributes.get(sc.MESSAGES_ADDED),
-        }
-        for span in view.spans
-    ]  # fmt: skip
 
 
 def test_every_span_is_there_with_ids_times_status_and_events(tmp_path: Path) -> None:
