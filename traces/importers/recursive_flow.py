@@ -104,10 +104,6 @@ def _first_node(snapshot: Mapping[str, Any]) -> str:
 def _nodes(snapshot: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = items(snapshot.get("nodes", snapshot.get("states")))
     return [node for node in listed if isinstance(node, dict) and node]
-        node
-        for node in items(snapshot.get("nodes", snapshot.get("states")))
-        if isinstance(node, dict) and node
-    ]
 
 
 def _of_snapshots(snapshots: list[Mapping[str, Any]]) -> _Graph:
