@@ -56,6 +56,11 @@ def not_again(run: RunSummary) -> str | None:
     """Why the cells of a run cannot be run again, as a sentence; None where nothing is known against it."""
     if not is_foreign(run):
         return None
+    if run.imported_from == sc.IMPORT_INSTRUMENT:
+        return (
+            "This run is on record as its own program told it, without the seeds and the corpus as that gave "
+            "it to code: it cannot be played again."
+        )
     return (
         f"This run was read from a record of {run.imported_from}, which holds neither the seeds "
         "nor the corpus as that engine gave it to code: it cannot be played again."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import traces
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RecordError
 from rlm_core.telemetry import as_json
-from tests.traces.records import OTHER, RUN, START_NS, Home, fill_run, home_in, record_run, recording
+from tests.traces.records import OTHER, ROOT, RUN, START_NS, Home, fill_run, home_in, record_run, recording
 from traces import opinions
 from traces.frames import OpenStore
 
@@ -102,6 +104,7 @@ def test_what_is_not_there_is_said(store: OpenStore, home: Home, tmp_path: Path)
         traces.open_store(tmp_path / "nosuch")
     assert not (tmp_path / "nosuch").exists()
     empty = traces.open_store(Home.resolve(tmp_path / "empty").root)
+    assert empty.sql("SELECT * FROM run").empty
     assert empty.runs().empty and empty.spans().empty and "usd" in empty.calls()
     with pytest.raises(InputError, match="no runs yet"):
         empty.run()
@@ -121,4 +124,11 @@ def test_without_a_folder_the_home_is_that_of_the_commands(
     monkeypatch.setenv("RLMSCOPE_HOME", str(home.root))
     assert traces.open_store().home == home
     with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
-        _ = traces.nosuch  # type: ignore[attr-defined]
+        _ = traces.nosuch
+
+
+def test_naming_the_package_loads_nothing_heavy() -> None:
+    heavy = "{'duckdb', 'pandas', 'pyarrow', 'opentelemetry.sdk'}"
+    code = f"import sys, traces; print(sorted({heavy} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
