@@ -8,12 +8,20 @@ from typing import Any
 from rlm_core import RLM, FunctionLMHandler, Limits, Request
 from rlm_core.lm_handler import Completion, Usage
 from tests.support.command import ROOT
+from tests.support.replays import filled
 from traces.home import Home
+from traces.importers.importing import import_paths
 from traces.recording import open_recording
 
 LOG = ROOT / "tests" / "fixtures" / "logs" / "rlms" / "rlms_0.1.3.jsonl"
 OURS = "20270101T000000-0000aaaa"
 DOCUMENTS = ["The pump failed on 3 May.", "It was replaced on 9 May by the night shift.", "Costs: 40 EUR."]
+
+
+def pair(home: Home) -> list[str]:
+    """Put both into a home: the ids of the two runs of the log, and of the one of this engine."""
+    filled(home, "rlms pair", lambda new: (import_paths(new, [LOG]), asked_here(new)))
+    return [*sorted(path.stem for path in home.spool.glob("2026*.jsonl")), OURS]
 
 
 def asked_here(home: Home, late: str = "of 5 characters, and more") -> str:

@@ -13,6 +13,7 @@ import pytest
 from rlm_core import semconv as sc
 from tests.support.command import ROOT
 from tests.support.rlms_pair import LOG, OURS, asked_here
+from tests.support.rlms_pair import pair as both
 from traces.home import Home
 from traces.importers import rlms
 from traces.reading import load_run
@@ -24,10 +25,9 @@ KEY = "sk-proj-0123456789abcdefghijklmn"
 
 
 @pytest.fixture
-def pair(home: Home, call: Callable[..., Any]) -> list[str]:
+def pair(home: Home) -> list[str]:
     """The ids of the runs of the log, and of the same question asked here."""
-    asked_here(home)
-    return [*(run["run_id"] for run in call("import", str(LOG), "--json").json), OURS]
+    return both(home)
 
 
 def told(view: RunView) -> list[tuple[Any, ...]]:
