@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rlm_core import semconv as sc
+from traces.facts import LARGEST
 from traces.importers.foreign import ForeignSpan, TokenUse, Told, derived, missing, reported
 from traces.importers.source import as_text
 from traces.importers.values import count, dollars, exception_in, moment, some_text, table, text
@@ -199,7 +200,7 @@ def _at_once(spans: list[ForeignSpan]) -> list[ForeignSpan]:
             groups.append([])
         groups[-1].append(span)
         if start is not None:
-            until = max(until, start + round((seconds or 0) * 1e9))
+            until = LARGEST if span.status == "lost" else max(until, start + round((seconds or 0) * 1e9))
     return [group[0] if len(group) == 1 else _batch(group) for group in groups]
 
 

@@ -108,9 +108,7 @@ class _Trace:
         if sc.ANSWER not in top.texts:
             self._missing.append("The answer is not in the record.")
         if self._unseen():
-            self._missing.append(
-                "Code of this run calls predict, and the engine recorded none of these calls."
-            )
+            self._missing.append("The code calls predict, and the engine recorded none of these calls.")
         return ForeignRun(
             format="predict-rlm",
             engine="predict-rlm",
