@@ -54,7 +54,7 @@ class Texts:
 
     def held_key(self, span: SpanRow) -> bool:
         """Whether something was taken out of a text of a span: its preview may hold a part of a key."""
-        return not self._keyed.isdisjoint(texts_of(span).values())
+        return bool(self._keyed) and not self._keyed.isdisjoint(texts_of(span).values())
 
     def scripts(self, most: int = MOST_CHARS) -> Iterator[bytes]:
         """All of them in elements that say the number of their first text. A text is null where the record
