@@ -19,6 +19,7 @@ from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from rlm_core.errors import InputError
 from traces.sending import Target
 
 _MOST_ANSWER: Final = 65_536  # bytes of a receiver's answer that are read
@@ -31,7 +32,23 @@ _LOGGERS: Final = (
     "opentelemetry.sdk.resources", "opentelemetry.sdk.trace.export", "opentelemetry.util.re",
     "urllib3.connection", "urllib3.connectionpool", "urllib3.util.retry",
 )  # fmt: skip
-_ours: ContextVar[bool] = ContextVar("_ours", default=False)
+_heard: ContextVar[list[str] | None] = ContextVar("_heard", default=None)
+
+
+#: Who warns when the exporter is set up -> of what.
+_MISUNDERSTOOD: Final = {
+    "opentelemetry.util.re": (
+        "OTEL_EXPORTER_OTLP_HEADERS is no list of name=value, percent-encoded, with commas between them"
+    ),
+    "opentelemetry.exporter.otlp.proto.http._common": (
+        "OTEL_EXPORTER_OTLP_COMPRESSION takes none, gzip or deflate, and OTEL_EXPORTER_OTLP_TIMEOUT a number "
+        "of seconds"
+    ),
+    "opentelemetry.sdk.resources": (
+        "OTEL_RESOURCE_ATTRIBUTES is no list of name=value, with commas between them"
+    ),
+    "opentelemetry.sdk.trace.export": "a setting of the queue (OTEL_BSP_...) is no whole number",
+}
 
 
 class _Refused(requests.RequestException):
@@ -96,16 +113,28 @@ class Session(requests.Session):
 
 
 def reach(target: Target, seconds: float) -> str | None:
-    """Send nothing to a receiver: why that fails, in a clause; None when it is taken."""
+    """Send nothing to a receiver: why that fails, in a clause; None when it is taken. Raises InputError for
+    settings that cannot work.
+    """
     session = Session()
     session.ending = True
-    with quiet():
+    with quiet() as heard:
         exporter = OTLPSpanExporter(
             endpoint=target.endpoint, session=session, timeout=seconds, meter_provider=NoOpMeterProvider()
         )
+        check_settings(heard)
         taken = exporter.export(()) is SpanExportResult.SUCCESS
         exporter.shutdown()  # type: ignore[no-untyped-call]
     return None if taken else session.problem or "no answer"
+
+
+def check_settings(heard: list[str]) -> None:
+    """Raises InputError where a library warned of a variable that it does not understand: it goes on without
+    it.
+    """
+    words = next((_MISUNDERSTOOD[name] for name in heard if name in _MISUNDERSTOOD), None)
+    if words is not None:
+        raise InputError(words)
 
 
 def _words(error: Exception) -> str:
@@ -132,7 +161,10 @@ class _NotOurs(logging.Filter):
     """Lets records pass that do not come from sending the spans of a run: of that people get one notice."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not _ours.get()
+        heard = _heard.get()
+        if heard is not None and record.levelno >= logging.WARNING:
+            heard.append(record.name)
+        return heard is None
 
 
 @cache
@@ -144,11 +176,14 @@ def _silence() -> None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """What the libraries log inside the block is not shown: of what went wrong people get one notice."""
+def quiet() -> Iterator[list[str]]:
+    """What the libraries log inside the block is not shown: of what went wrong people get one notice. Gives
+    the names of the loggers that warned; their words may quote keys.
+    """
     _silence()
-    token = _ours.set(True)
+    heard: list[str] = []
+    token = _heard.set(heard)
     try:
-        yield
+        yield heard
     finally:
-        _ours.reset(token)
+        _heard.reset(token)

@@ -8,21 +8,30 @@ import os
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import NoOpMeterProvider
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.resources import (
+    SERVICE_NAME,
+    TELEMETRY_SDK_LANGUAGE,
+    TELEMETRY_SDK_NAME,
+    TELEMETRY_SDK_VERSION,
+    OTELResourceDetector,
+    Resource,
+)
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Status, StatusCode
 
 from rlm_core import semconv as sc
+from rlm_core.errors import InputError
 from traces.exporters.otlp_content import Conversations, Message, SpanWords
 from traces.exporters.redaction import Redactor
 from traces.sending import PATIENCE, Target
-from traces.sending_http import Session, quiet
+from traces.sending_http import Session, check_settings, quiet
 from traces.spool import SpoolReader, payload_text, read_record
 
 _QUEUE: Final = 16_384  # spans that wait at most, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
@@ -36,7 +45,9 @@ class SpanSender(SpanProcessor):
     """Sends the spans of one run. Nothing of it raises, and only `close` waits."""
 
     def __init__(self, target: Target, spool: Path) -> None:
-        """Set up OpenTelemetry's exporter from its variables. Raises what it raises for unusable ones."""
+        """Set up OpenTelemetry's exporter from its variables. Raises InputError for those that it does not
+        understand, and what it raises for others.
+        """
         self._target, self._owner = target, os.getpid()
         self._events: dict[int, list[Event]] = {}  # of open spans
         self._conversations = Conversations()
@@ -44,7 +55,7 @@ class SpanSender(SpanProcessor):
         self._ended = 0
         self._closed: str | None = None
         self._session = Session()
-        with quiet():
+        with quiet() as heard:
             words = SpanWords(target.content, _SpoolTexts(spool), Redactor())
             inner = OTLPSpanExporter(
                 endpoint=target.endpoint, session=self._session, meter_provider=NoOpMeterProvider()
@@ -54,6 +65,11 @@ class SpanSender(SpanProcessor):
             self._batch = BatchSpanProcessor(
                 self._exporter, max_queue_size=queue, meter_provider=NoOpMeterProvider()
             )
+            try:
+                check_settings(heard)
+            except InputError:
+                self._end()  # its thread
+                raise
 
     def on_start(self, span: Span, parent_context: object = None) -> None:
         """Keep room for the events of a span."""
@@ -248,8 +264,13 @@ class _SpoolTexts:
 
 
 def _resource() -> Resource:
-    """Who sends, as OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say."""
-    found = Resource.create()
-    if str(found.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-        return found.merge(Resource({SERVICE_NAME: "rlmscope"}))
-    return found
+    """Who sends, as OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say. (`Resource.create` asks detectors in
+    threads of its own, whose warnings would reach the user's screen.)
+    """
+    ours = {
+        SERVICE_NAME: "rlmscope",
+        TELEMETRY_SDK_LANGUAGE: "python",
+        TELEMETRY_SDK_NAME: "opentelemetry",
+        TELEMETRY_SDK_VERSION: version("opentelemetry-sdk"),
+    }
+    return Resource(ours).merge(OTELResourceDetector().detect())

@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -346,16 +347,24 @@ def test_texts_too_large_for_one_request_go_in_several(
         ({"EXPORTER_OTLP_ENDPOINT": "http://[::1"}, "is no address that begins with http:// or https://"),
         ({_CAPTURE: "everything"}, "it takes NO_CONTENT, SPAN_ONLY or SPAN_AND_EVENT"),
         ({"BSP_EXPORT_TIMEOUT": "soon"}, "it takes a number of milliseconds"),
+        ({"EXPORTER_OTLP_HEADERS": f"Bearer {KEY}"}, "OTEL_EXPORTER_OTLP_HEADERS is no list of name=value"),
+        ({"EXPORTER_OTLP_COMPRESSION": "zip"}, "OTEL_EXPORTER_OTLP_COMPRESSION takes none, gzip or deflate"),
+        ({"EXPORTER_OTLP_TIMEOUT": "soon"}, "OTEL_EXPORTER_OTLP_TIMEOUT a number of seconds"),
+        ({"RESOURCE_ATTRIBUTES": "team red"}, "OTEL_RESOURCE_ATTRIBUTES is no list of name=value"),
+        ({"BSP_SCHEDULE_DELAY": "often"}, "a setting of the queue (OTEL_BSP_...) is no whole number"),
         ({"BSP_MAX_QUEUE_SIZE": "1"}, "OpenTelemetry's exporter cannot be set up (ValueError)"),
     ],
 )
 def test_a_setting_that_cannot_work_is_one_sentence_and_stops_no_run(
-    tmp_path: Path, send_to: Callable[..., None], settings: dict[str, str], words: str
-) -> None:
+    tmp_path: Path, send_to: Callable[..., None], caplog: pytest.LogCaptureFixture, settings: dict[str, str],
+    words: str,
+) -> None:  # fmt: skip
+    threads = threading.active_count()
     send_to("http://127.0.0.1:9", **settings)
     made = record(tmp_path)
     assert made.unsent is not None and made.unsent.startswith("No span is sent: ") and words in made.unsent
-    assert made.problems == 0 and made.unsent.count("\n") == 0
+    assert made.problems == 0 and made.unsent.count("\n") == 0 and KEY not in made.unsent
+    assert caplog.records == [] and threading.active_count() == threads
 
 
 @pytest.mark.parametrize(
