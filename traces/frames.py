@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -23,6 +24,7 @@ from traces.each_run import each_run
 from traces.home import Home
 from traces.opinions import opinions
 from traces.runs import current, list_runs, load_run, resolve_run
+from traces.store import in_memory
 from traces.tables import Row, run_row, span_row
 from traces.view import RunView
 
@@ -115,11 +117,12 @@ class OpenStore:
         SQL); `values` stand for its `?`. Raises InputError for what is no such query, or fails.
         """
         _check_select(query)
-        with current(self.home) as now:
-            if now.con is None:
-                raise RecordError("There is no store yet, or other programs have it open: ask again.")
+        with current(self.home) as now, ExitStack() as stack:
+            if now.con is None and self.home.store.exists():
+                raise RecordError("Another program has the store open for too long: ask again.")
+            con = now.con if now.con is not None else stack.enter_context(in_memory())
             try:
-                return now.con.execute(query, list(values)).df()
+                return con.execute(query, list(values)).df()
             except duckdb.Error as error:
                 raise InputError(f"The query cannot be answered: {error}") from error
 
