@@ -40,7 +40,7 @@ MOST_OPEN: Final = 200  # runs at a time
 _REMEMBERED: Final = 1_000  # closed traces whose spans are known when they are sent again
 _SHARE: Final = 10  # of the time at most one tenth goes into arranging one trace anew
 LATE: Final = "These spans came after the run of their trace was closed: it holds those before them."
-FILE: Final = "collected"  # where such a run comes from, in place of the name of a file
+FILE: Final = "rlmscope collect"  # where such a run comes from, in place of the name of a file
 
 
 @dataclass(frozen=True, slots=True)
