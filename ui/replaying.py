@@ -78,9 +78,13 @@ def present(
     where it is missing. Raises InputError for a model that cannot be asked, or a limit in dollars that cannot
     hold.
     """
+    from traces.imported import not_again
     from traces.prices import price_table
     from ui.web.settings import load_settings
     from ui.web.settings_keys import keys_lent
+
+    if not_again(view.summary) is not None:
+        roles = ()  # nobody will be asked: that is the reason to give, not what is wrong with its models
 
     settings, prices = load_settings(home), price_table(home)
     given = {"root": root, "sub": sub}
