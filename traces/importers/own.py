@@ -43,7 +43,7 @@ def take_in(home: Home, source: Source) -> Iterator[Written]:
     Raises InputError for what holds no run, or was written in a newer format; RecordError.
     """
     empty = None
-    for (_, looked), (number, lines) in zip(_runs(source), _runs(source), strict=True):
+    for (_, looked), (number, lines) in zip(_runs(source), _runs(source), strict=False):  # it may grow
         found = _Found.out_of(looked)
         if found.records:
             yield found.put(home, source.name, (value for _, value in lines))

@@ -184,7 +184,7 @@ def tidy(span: ForeignSpan) -> None:
     span.attributes = {
         key: value if isinstance(value, str | int | float) else as_json(value)
         for key, value in span.attributes.items()
-        if value is not None
+        if value is not None and key not in (sc.IMPORT_FORMAT, sc.IMPORT_KEY)  # the header's to say
     }
 
 
