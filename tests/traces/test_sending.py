@@ -294,7 +294,7 @@ def test_the_end_of_a_run_does_not_wait_for_a_receiver_that_hangs(
 def test_spans_for_which_the_time_was_too_short_are_said_with_a_remedy(
     tmp_path: Path, send_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traces.sending_spans._PART_CHARS", 100)  # a request for each span or two
+    monkeypatch.setattr("traces.sending_export._PART_CHARS", 100)  # a request for each span or two
     with receiver(hangs=True, most=1) as there:
         send_to(there.url, BSP_EXPORT_TIMEOUT="400")
         made = record(tmp_path)
@@ -325,10 +325,29 @@ def test_a_full_queue_loses_spans_of_the_copy_and_counts_them(
     assert len(load_run(home_in(tmp_path), RUN).spans) == 104 and caplog.records == []
 
 
+def test_a_span_that_is_too_large_by_itself_is_said(
+    tmp_path: Path, send_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traces.sending_export._PART_CHARS", 100)
+    monkeypatch.setattr(
+        "opentelemetry.exporter.otlp.proto.http.trace_exporter._DEFAULT_MAX_REQUEST_SIZE", 1000
+    )
+    with receiver() as there:
+        send_to(there.url, **{_CAPTURE: "true"})
+        with recording(home_in(tmp_path)) as made:
+            run = made.recorder.start("run", sc.NAME_RUN, None, {})
+            run.text(sc.QUESTION, "x" * 2000)
+            made.recorder.start("cell", sc.NAME_CELL, run, {}).end()
+            run.end()
+    assert [span.name for span in there.spans] == [sc.NAME_CELL]
+    assert made.unsent is not None and "1 of 2 spans were not sent" in made.unsent
+    assert "(too large for one request)" in made.unsent
+
+
 def test_texts_too_large_for_one_request_go_in_several(
     tmp_path: Path, send_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traces.sending_spans._PART_CHARS", 1000)
+    monkeypatch.setattr("traces.sending_export._PART_CHARS", 1000)
     with receiver() as there:
         send_to(there.url, **{_CAPTURE: "true"})
         made = record(tmp_path)
