@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import traces
 from traces.exporters import FORMATS
 from traces.home import Home
 from traces.opinions import judge, tag
@@ -95,9 +96,28 @@ def test_what_cannot_be_is_one_sentence(call: Call, tmp_path: Path) -> None:
 def test_a_run_that_goes_on_is_said_to(call: Call, written: Write, tmp_path: Path) -> None:
     recording = written(FIRST, close=False)
     for form, one in FORMATS.items():
-        if form == "rlms":  # a log of rlms has no place for a run without an end
-            continue
         out = tmp_path / f"{form}{one.ending}"
         done = call("export", FIRST, "--format", form, "--out", str(out), "--json")
         assert done.code == 0 and f"{FIRST} still goes on" in " ".join(done.json["notes"]), form
     recording.close("cancelled")
+
+
+def test_a_run_of_another_engine_leaves_in_every_format_with_what_is_unknown(
+    call: Call, home: Home, tmp_path: Path
+) -> None:
+    with traces.instrument("How many?", home=home.root, run_id=FIRST) as run, run.iteration() as turn:
+        with turn.root_call([("user", "How many?")]) as asked:
+            asked.reply("two")
+        with turn.cell("x = 1") as cell, cell.sub_call("one?") as asked:
+            asked.reply("2", input_tokens=3, output_tokens=1)
+        run.answer("2")
+    for form, one in FORMATS.items():
+        out = tmp_path / f"{form}{one.ending}"
+        done = call("export", FIRST, "--format", form, "--out", str(out))
+        assert done.code == 0, (form, done.err)
+    with (tmp_path / "csv.csv").open(encoding="utf-8-sig", newline="") as file:
+        root, sub = csv.DictReader(file)
+    assert (root["input_tokens"], root["tokens_trust"], root["cost_usd"]) == ("", "missing", "")
+    assert (sub["input_tokens"], sub["tokens_trust"], sub["cost_status"]) == ("3", "reported", "unknown")
+    (row,) = pd.read_parquet(tmp_path / "parquet" / "run.parquet").to_dict("records")
+    assert (row["imported_from"], row["untold_calls"]) == ("instrument", 1)
