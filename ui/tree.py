@@ -141,13 +141,14 @@ def _short(span: SpanRow) -> str:
 
 def _title(span: SpanRow) -> str:
     call = "llm_query" if span.call_index is None else f"llm_query {span.call_index}"
+    model = span.model or "of an unknown model"
     titles = {
         "run": "run" if span.parent_id is None else f"rlm_query, depth {span.depth}",
         "iteration": f"iteration {span.iteration} {span.preview or ''}",
-        "root_call": f"root {span.model}{_summing(span)}",
+        "root_call": f"root {model}{_summing(span)}",
         "cell": " ".join(str(part) for part in ("cell", span.cell, span.phase) if part is not None),
         "batch": "llm_batch",
-        "sub_call": f"{call} {span.model}",
+        "sub_call": f"{call} {model}",
         "attempt": "attempt",
     }
     return line(titles.get(span.kind, span.name))
