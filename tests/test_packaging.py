@@ -63,6 +63,11 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(wheel: zipfile.ZipF
     assert code <= {name for name in wheel.namelist() if name.endswith(".py")}
 
 
+def test_the_wheel_holds_what_pages_of_runs_are_made_of(wheel: zipfile.ZipFile) -> None:
+    parts = {str(path.relative_to(ROOT)) for path in (ROOT / "traces" / "exporters" / "page").iterdir()}
+    assert parts and parts <= set(wheel.namelist())
+
+
 def test_the_wheel_installs_one_command(wheel: zipfile.ZipFile) -> None:
     (entry,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
     assert wheel.read(entry).decode().split("\n", 1) == ["[console_scripts]", "rlmscope = ui.__main__:main\n"]

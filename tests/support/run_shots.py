@@ -23,6 +23,15 @@ def run_top(page: Page, url: str, home: Home) -> None:
 
 
 @shot
+def run_export(page: Page, url: str, home: Home) -> None:
+    run_top(page, url, home)
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="html", exact=True).click()
+    page.get_by_role("button", name="Download").wait_for()
+    ui.settle(page)
+
+
+@shot
 def run_sub_call(page: Page, url: str, home: Home) -> None:
     go_to(page, url, home, run_of(home, QUESTION), "sub_call", 7, "Prompt")
 

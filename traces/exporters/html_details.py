@@ -120,7 +120,8 @@ class Details:
         return {
             "prior": prior if type(prior) is int else 0,
             "messages": [
-                [line(each["role"])[:40], self._texts.number(each["sha256"])] for each in added or ()
+                [self._clean(line(each["role"]))[:40], self._texts.number(each["sha256"])]
+                for each in added or ()
             ],
         }
 
@@ -129,11 +130,12 @@ class Details:
         texts = texts_of(span)
         named = {prefix + part for prefix in texts for part in (HASH, *_SIBLINGS)}
         kept = {key: value for key, value in span.attributes.items() if key not in _SAID and key not in named}
-        images = [["image", _image(each)] for each in span_images(span)]
-        return [
-            *([line(key.removeprefix("rlm.")), _shown(value)] for key, value in self._attributes(kept)),
-            *images,
-        ]
+        images = (["image", self._clean(_image(each))] for each in span_images(span))
+        said = ([self._named(key), _shown(value)] for key, value in self._attributes(kept))
+        return [*said, *images]
+
+    def _named(self, key: str) -> str:
+        return self._clean(line(key.removeprefix("rlm.")))
 
     def _attributes(self, attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         return iter(sorted(self._redactor.attributes(attributes).items()))

@@ -18,7 +18,8 @@ from traces.tree import Node, walk
 from traces.view import RunView
 from traces.visible import block, line
 
-_BEGIN_CHARS: Final = 900  # of question and answer, before they are unfolded
+_QUESTION_CHARS: Final = 360  # before it is unfolded
+_BEGIN_CHARS: Final = 900  # of the answer
 _BEGIN_LINES: Final = 8
 _TURNS: Final = 500
 _SENTENCES: Final = 30
@@ -43,8 +44,8 @@ def summary(view: RunView, tops: Sequence[Node], redactor: Redactor) -> Iterator
     yield "<header>"
     yield f'<p class="badges">{"".join(_badges(view))}<code>{escape(line(run.run_id))}</code></p>'
     question = clean(run.question) if run.question is not None else "(the question is not recorded)"
-    more = len(question) > _BEGIN_CHARS
-    yield f"<h1 dir=auto>{escape(line(question[:_BEGIN_CHARS]))}{'…' if more else ''}</h1>"
+    more = len(question) > _QUESTION_CHARS
+    yield f"<h1 dir=auto>{escape(line(question[:_QUESTION_CHARS]))}{'…' if more else ''}</h1>"
     if more:
         yield _folded(f"The whole question ({len(question):,} characters)", question)
     yield from _answer(view, top, clean)

@@ -24,10 +24,10 @@ class Page {
     Object.assign(this.field, { type: "search", placeholder: "Search in names and texts", spellcheck: false });
     this.field.setAttribute("aria-label", "Search in names and texts");
     this.field.oninput = () => this.search();
-    this.only = button(`Failed (${this.bad.length.toLocaleString("en")})`, () => this.toggleBad());
+    this.only = button(`Failed or empty (${this.bad.length.toLocaleString("en")})`, () => this.toggleBad());
     this.only.setAttribute("aria-pressed", "false");
     this.only.disabled = !this.bad.length;
-    this.only.title = "Only what failed, was lost, or came back empty";
+    this.only.title = "Only what failed, was cancelled or lost, or came back empty";
     const all = [button("Expand all", () => this.tree.setAll(true)), button("Collapse", () => this.tree.setAll(false))];
     this.said = node("output");
     tools.append(this.only, ...all, this.said);

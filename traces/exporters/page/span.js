@@ -50,7 +50,7 @@ class SpanView {
     name.dir = "auto";
     title.append(name, node("span", `badge ${tone}`, status), node("code", "", detail.id));
     const parts = [title];
-    if (detail.problem) {
+    if (detail.problem && detail.problem !== status) {
       const problem = node("p", "problem", detail.problem);
       problem.dir = "auto";
       parts.push(problem);

@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from rlm_core import semconv as sc
+from tests.support.browser import Visit
 from tests.support.recorded_runs import WIDE, recording, wide_run
 from traces.exporters.html import export
 from traces.home import Home
@@ -97,7 +98,7 @@ def test_search_finds_words_of_texts_and_marks_them(opened: Opened, wide: Path) 
     assert page.evaluate("CSS.highlights.get('found').size") == 1
     field.press("Escape")
     expect(page.get_by_role("status")).to_have_text("1,028 spans")
-    page.get_by_role("button", name="Failed (20)").click()
+    page.get_by_role("button", name="Failed or empty (20)").click()
     expect(page.get_by_role("status")).to_have_text("20 of 1,028 spans")
     assert page.get_by_role("treeitem").filter(has_text="empty reply").count() > 0
     assert page.get_by_role("treeitem").filter(has_text="yes:").count() == 0
@@ -184,6 +185,20 @@ def test_a_checker_has_nothing_against_it(opened: Opened, tmp_path: Path) -> Non
     for theme, rules in (("light", RULES), ("dark", COLOURS)):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         assert Axe().run(page, options=rules).response["violations"] == [], theme
+
+
+@pytest.mark.full
+def test_the_app_makes_the_page_of_a_run(page: Page, visit: Visit, home: Home, opened: Opened) -> None:
+    run_id = wide_run(home, 200, "20270115T080000-00000200")
+    page.goto(f"{visit.url}/run?run={run_id}")
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="html", exact=True).click()
+    with page.expect_download() as loaded:
+        page.get_by_role("button", name="Download").click()
+    assert loaded.value.suggested_filename == f"{run_id}.html"
+    saved = loaded.value.path().with_suffix(".html")
+    loaded.value.save_as(saved)
+    expect(title(opened(saved))).to_have_text("llm_query 17")
 
 
 @pytest.mark.full
