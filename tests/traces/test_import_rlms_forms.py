@@ -17,6 +17,7 @@ from traces.importers.foreign import ForeignRun, ForeignSpan, TokenUse, reported
 from traces.importers.source import Source
 
 METADATA = {"type": "metadata", "root_model": "big", "max_depth": 1, "max_iterations": 30}
+TRACED = "Traceback (most recent call last)"
 GIVEN = "Your context is a str of 7 total characters."
 METADATA |= {"environment_type": "local"}
 
@@ -186,6 +187,10 @@ def test_failed_slots_and_errors_given_as_text_are_failed_calls(tmp_path: Path) 
         ('Traceback (most recent call last):\n  File "<c>", line 1\njson.decoder.JSONDecodeError: bad\n',
          ("json.decoder.JSONDecodeError", "bad")),
         ("Traceback (most recent call last):\n  File x\nAssertionError\n", ("AssertionError", "")),
+        (f"{TRACED}:\n  File x\nKeyError: 1\n\nDuring it:\n\n{TRACED}:\n  File x\nmain.Stop: one\nword\n",
+         ("main.Stop", "one\nword")),
+        (f"seen\n\n-----\nStop      {TRACED}\nCell In[1], line 2\n----> 2 raise Stop\n\nStop: by code",
+         ("Stop", "by code")),
     ],
 )  # fmt: skip
 def test_an_exception_is_found_at_the_end_of_stderr(tmp_path: Path, stderr: str, error: Any) -> None:
@@ -194,6 +199,23 @@ def test_an_exception_is_found_at_the_end_of_stderr(tmp_path: Path, stderr: str,
     assert cell.error == error and (cell.status == "error") == (error is not None)
     if error is None:
         assert cell.texts.get(sc.STDOUT, "") == stderr, "what is no exception was printed"
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    ["seen\n\n-----\nStop      Traceback (most recent call last)\n\nStop: x", "seen\n\nStopError: x"],
+)
+def test_what_was_printed_before_an_exception_is_output(tmp_path: Path, stderr: str) -> None:
+    (run,) = runs(tmp_path, METADATA, turn(1, block(stdout="out\n", stderr=stderr), final="a"))
+    (cell,) = spans(run, "cell")
+    assert cell.texts[sc.STDOUT] == "out\nseen\n" and cell.texts[sc.EXCEPTION] == stderr[len("seen\n\n") :]
+
+
+def test_calls_that_an_environment_does_not_log_are_named(tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, METADATA, turn(1, block("x = llm_query('p')"), final="a"))
+    assert rlms.NO_CALLS in run.missing
+    (run,) = runs(tmp_path, METADATA, turn(1, block("x = llm_query('p')", call()), final="a"))
+    assert rlms.NO_CALLS not in run.missing
 
 
 @pytest.mark.parametrize(

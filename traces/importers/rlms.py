@@ -16,7 +16,7 @@ from rlm_core.errors import InputError
 from traces.importers.foreign import ForeignRun, ForeignSpan
 from traces.importers.rlms_calls import WRITTEN_HERE, Reading
 from traces.importers.rlms_spans import RunBuilder, go_down, starts_anew
-from traces.importers.rlms_values import LOCAL_TIME
+from traces.importers.rlms_values import LOCAL_TIME, asks
 from traces.importers.source import Source, as_text
 from traces.importers.values import items, table, text
 
@@ -31,6 +31,9 @@ ALWAYS_MISSING: Final = (
 NO_QUESTION: Final = "The log holds no question: none was given beside what was to be read."
 NO_SETTINGS: Final = "The log has no line of settings: the root model is unknown."
 NO_END: Final = "The log ends without an answer: the run was stopped, met a limit, or goes on."
+NO_CALLS: Final = (
+    "Its code asks models, but the log holds none of these calls: not every environment logs them."
+)
 SHARED_USAGE: Final = (
     "rlms gives all calls of a batch the usage of one of them and their mean time: both are known to be "
     "wrong, and not counted."
@@ -181,6 +184,7 @@ def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
         NO_QUESTION: question is None,
         NO_END: not builder.answered,
         LOCAL_TIME: builder.reading.clock.local,
+        NO_CALLS: _asks_in_vain(top),
         SHARED_USAGE: any(call.tokens.mark == "known_wrong" for call in calls),
     }
     said = [*ALWAYS_MISSING, *(sentence for sentence, applies in lacking.items() if applies)]
@@ -189,6 +193,12 @@ def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
     return ForeignRun(
         FORMAT, engine, key, top, builder.model, sub_model, said, problems, closed=builder.answered
     )
+
+
+def _asks_in_vain(top: ForeignSpan) -> bool:
+    """Whether code of the run asks models and no call of it is in the log."""
+    cells = [span for span in top.walk() if span.kind == "cell"]
+    return any(asks(cell.texts.get(sc.CODE, "")) for cell in cells) and not any(c.children for c in cells)
 
 
 def _question(top: ForeignSpan) -> str | None:

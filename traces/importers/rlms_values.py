@@ -28,6 +28,8 @@ _LOADERS: Final = {
 _NO_PLAIN_TEXT: Final = re.compile(r"<.*>|\{.*\}|[A-Za-z_][\w.]*\(.*\)", re.DOTALL)
 #: How an exception stands at the end of a cell's stderr: local writes one line, others a whole traceback.
 _RAISED: Final = re.compile(r"^((?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*))(?:: |$)", re.MULTILINE)
+_TRACED: Final = "Traceback (most recent call last)"
+_TRACEBACK: Final = re.compile(r"(?:^-+\n)?^.*" + re.escape(_TRACED), re.MULTILINE)
 _QUERIES: Final = ("llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched")
 _AGAIN: Final = (
     ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
@@ -95,16 +97,19 @@ def calls_of_model(call: Mapping[str, Any], model: str | None) -> int | None:
 
 def raised(stderr: str) -> tuple[str, str, str] | None:
     """The exception at the end of a cell's stderr, as type, message and what was printed before it."""
+    traceback = _TRACEBACK.search(stderr)
+    if traceback is not None:  # of a chain the last one counts; its frames are indented
+        last = stderr.rfind(_TRACED)
+        found = _RAISED.search(stderr, stderr.find("\n", last))
+        if found is not None and found.start() > last:
+            return found[1], stderr[found.end() :].strip(), stderr[: traceback.start()].removesuffix("\n")
     found = None
     for place in _RAISED.finditer(stderr):
         if _is_exception(place[2]) or stderr[: place.start()] == "\n":
             found = place
     if found is None:
         return None
-    before = stderr[: found.start()]
-    traceback = before.rfind("Traceback (most recent call last)")
-    before = before if traceback < 0 else before[:traceback]
-    return found[1], stderr[found.end() :].strip(), before.removesuffix("\n")
+    return found[1], stderr[found.end() :].strip(), stderr[: found.start()].removesuffix("\n")
 
 
 def _is_exception(name: str) -> bool:
@@ -124,6 +129,11 @@ def one_batch(code: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return len(sites) == 1 and sites[0][0].endswith("_batched") and not sites[0][1]
+
+
+def asks(code: str) -> bool:
+    """Whether code names a function that asks a model."""
+    return any(name in code for name in _QUERIES[::2])
 
 
 def _sites(tree: ast.Module) -> list[tuple[str, bool]]:
