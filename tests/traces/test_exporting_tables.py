@@ -21,6 +21,7 @@ from traces import opinions
 from traces.exporters import export_runs, parquet
 from traces.exporters.csv import COLUMNS
 from traces.exporters.files import ExportDone
+from traces.exporters.secrets import redacted
 from traces.reading import load_run
 
 KEY = "sk-proj-0123456789abcdefghijklmn"
@@ -113,6 +114,13 @@ def test_no_key_leaves_in_any_column(keyed: Home, tmp_path: Path) -> None:
     (opinion,) = tables["opinion"]
     assert (opinion["verdict"], opinion["note"]) == ("wrong", "he gave [redacted] away")
     assert list(tables["run"][0]["tags"]) == ["leaks"]
+
+
+@pytest.mark.parametrize("quote", ['"', "'", '\\"', '\\\\\\"', ""])
+def test_a_named_key_is_found_however_deep_its_quotes_are_escaped(quote: str) -> None:
+    value = "0123456789abcdef0123"
+    clean, places = redacted(f"{{{quote}api_key{quote}: {quote}{value}{quote}}}")
+    assert value not in clean and places == 1 and "api_key" in clean
 
 
 def test_what_no_column_can_hold_is_said_and_no_failure(home: Home, tmp_path: Path) -> None:
