@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 import traces
+from rlm_core import semconv as sc
 from traces.exporters import FORMATS
 from traces.home import Home
 from traces.opinions import judge, tag
@@ -121,3 +123,4 @@ def test_a_run_of_another_engine_leaves_in_every_format_with_what_is_unknown(
     assert (sub["input_tokens"], sub["tokens_trust"], sub["cost_status"]) == ("3", "reported", "unknown")
     (row,) = pd.read_parquet(tmp_path / "parquet" / "run.parquet").to_dict("records")
     assert (row["imported_from"], row["untold_calls"]) == ("instrument", 1)
+    assert json.loads(row["facts"])[sc.IMPORT_ENGINE] == "another engine"

@@ -1,7 +1,8 @@
 """Runs as a folder of Parquet files, one per table: run, span, span_event, payload, opinion.
 
-The columns are those of `traces.tables`; spans and events also have their attributes, as JSON. A table
-without rows is a file too. Rows are written while runs are read, so a large run needs little memory.
+The columns are those of `traces.tables`, and as JSON the attributes of spans and events and the facts that
+the record of a run begins with. A table without rows is a file too. Rows are written while runs are read, so
+a large run needs little memory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _ROWS: Final = 10_000  # in memory before they are written
 _CHARS: Final = 32 * 1024 * 1024  # and characters of their texts
 #: Name of a file -> its columns.
 TABLES: Final[dict[str, Any]] = {
-    "run": RUNS,
+    "run": RUNS.append(pa.field("facts", pa.string())),
     "span": SPANS.append(pa.field("attributes", pa.string())),
     "span_event": EVENTS,
     "payload": PAYLOADS,
@@ -95,7 +96,8 @@ def _rows(view: RunView, said: Opinions, redactor: Redactor) -> Iterator[tuple[s
     yield "span", _spans(view, redactor)
     yield "span_event", _events(view, redactor)
     yield "opinion", _opinions(view.run_id, said, redactor)
-    yield "run", iter([_clean(_run(view, said), redactor)])
+    facts = {"facts": _json(redactor.attributes(view.facts))}
+    yield "run", iter([_clean(_run(view, said), redactor) | facts])
 
 
 def _payloads(view: RunView, redactor: Redactor) -> Iterator[Row]:
