@@ -26,14 +26,16 @@ MODEL: Final = "openai/gpt-5-mini"  # has a price: what calls cost follows from 
 
 def some_times() -> ForeignRun:
     """Two iterations. Of four sub-calls two tell tokens (10 in, 3 out each), two that are known to be wrong;
-    the root calls tell none. The start is derived; of times only that of the first cell (2 s) is told.
+    the root calls tell none. The start is derived; of the rest only when the first cell ran is told (2 s).
     """
     told = reported(TokenUse(10, 3))
     wrong = known_wrong(TokenUse(500, 20), WRONG)
     calls = [_call("first", "one", told), _call("second", "two", told)]
     batch = ForeignSpan("batch", children=[_call("third", "3", wrong), _call("fourth", "4", wrong)])
     code = {sc.CODE: "a = llm_query('first')", sc.STDOUT: "one"}
-    cell = ForeignSpan("cell", texts=code, seconds=reported(2.0), children=[*calls, batch])
+    cell = ForeignSpan(
+        "cell", texts=code, start=reported(START_NS + 10**9), seconds=reported(2.0), children=[*calls, batch]
+    )
     last = ForeignSpan("cell", texts={sc.CODE: "print(a)"})
     start = derived(START_NS, "local time without a zone")
     top = ForeignSpan(

@@ -54,7 +54,7 @@ def test_show_has_the_facts_of_the_import_as_json(call: Call, run: str) -> None:
     }
     assert (document["run"]["seconds"], document["run"]["untold_calls"]) == (None, 4)
     cells = [span for span in document["spans"] if span["kind"] == "cell"]
-    assert cells[0]["trust"] == {"seconds": "reported", "start": "missing"}
+    assert cells[0]["trust"] == {"seconds": "reported", "start": "reported"}
 
 
 def test_a_run_of_ours_was_not_imported(call: Call, written: Call) -> None:

@@ -69,7 +69,9 @@ def _spans(record: Record, shown: Narrowed, span: SpanRow, pane: str, select: Se
         note("The span that is shown beside does not fit the filters.")
     untold = [] if pane != "flame" else [row for row in shown.rows.rows if row.width == NO_PLACE]
     if untold and len(untold) == len(shown.rows.rows):
-        note("There are no times in this record, so there is no time line; the tree has the spans in order.")
+        note(
+            "When they took place is not in the record, so there is no time line; the tree has them in order."
+        )
         return
     if untold:
         note(f"When {counted(len(untold), 'span')} took place is not in the record: these have no bar.")
