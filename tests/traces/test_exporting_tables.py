@@ -116,6 +116,19 @@ def test_no_key_leaves_in_any_column(keyed: Home, tmp_path: Path) -> None:
     assert list(tables["run"][0]["tags"]) == ["leaks"]
 
 
+def test_texts_that_differ_in_a_key_only_are_one_afterwards(home: Home, tmp_path: Path) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {sc.DEPTH: 0})
+        run.text(sc.QUESTION, f"use {KEY}")
+        run.text(sc.ANSWER, f"use {KEY}x")
+        run.end()
+    done = export(home, "parquet", tmp_path / "p")
+    (payload,) = rows(done.path, "payload")
+    (span,) = rows(done.path, "span")
+    facts = json.loads(span["attributes"])
+    assert facts[f"{sc.QUESTION}.sha256"] == facts[f"{sc.ANSWER}.sha256"] == payload["sha256"]
+
+
 @pytest.mark.parametrize("quote", ['"', "'", '\\"', '\\\\\\"', ""])
 def test_a_named_key_is_found_however_deep_its_quotes_are_escaped(quote: str) -> None:
     value = "0123456789abcdef0123"

@@ -14,16 +14,19 @@ _AT_ONCE: Final = 500  # texts held in memory together
 
 
 def clean_payloads(view: RunView, redactor: Redactor) -> Iterator[tuple[str, str]]:
-    """Name and text of every payload that a span or event of the run cites, in the order of their first
-    mention; both new where something was taken out.
+    """Name and text of every payload that a span or event of the run cites, each once, in the order of their
+    first mention; both new where something was taken out.
     """
-    named = list(dict.fromkeys(_hashes(view)))
+    named, given = list(dict.fromkeys(_hashes(view))), set[str]()
     for at in range(0, len(named), _AT_ONCE):
         portion = named[at : at + _AT_ONCE]
         texts = view.payloads(portion)
         for sha256 in portion:
             if sha256 in texts:
-                yield redactor.payload(sha256, texts[sha256])
+                name, text = redactor.payload(sha256, texts[sha256])
+                if name not in given:  # two texts may differ in nothing but a key
+                    given.add(name)
+                    yield name, text
 
 
 def _hashes(view: RunView) -> Iterator[str]:
