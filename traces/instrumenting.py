@@ -45,7 +45,8 @@ def instrument(
     step, and closed when the block is left: as failed where an exception leaves it, which is passed on.
 
     Raises InputError for a home that cannot be used, RecordError for a run id that was used before. A disk
-    that is full never stops the program: what is missing of the record is logged as a warning.
+    that is full never stops the program: what is missing of the record, or could not be sent where the
+    standard variables of OpenTelemetry say, is logged as a warning.
     """
     where = Home.resolve(home)
     facts = {
@@ -64,8 +65,9 @@ def instrument(
         shared = Shared(recording.recorder, prices, recording.run_id, root_model, sub_model)
         with Run(shared, ForeignSpan("run", texts={sc.QUESTION: question}), None) as run:
             yield run
-    if (lost := recording.unwritable or recording.loss) is not None:
-        logging.getLogger(__name__).warning(lost)
+    for words in (recording.unwritable or recording.loss, recording.unsent):
+        if words is not None:
+            logging.getLogger(__name__).warning(words)
 
 
 class _Calling(Step):

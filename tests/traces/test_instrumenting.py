@@ -259,3 +259,12 @@ def test_a_record_that_cannot_be_written_is_said_and_stops_nothing(
         home.spool_file(RUN).unlink()
         two_turns(run)
     assert "was removed meanwhile" in caplog.text
+
+
+def test_spans_also_go_where_the_standard_variables_say(
+    home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "grpc-only.invalid")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    view = recorded(home)
+    assert view.summary.complete and "grpc" in caplog.text
