@@ -12,6 +12,7 @@ from typing import Any, Final
 import streamlit as st
 
 from traces.coverage import Coverage, DocumentCoverage, coverage
+from traces.imported import is_foreign
 from ui.figures import counted, size
 from ui.web import coverage_part
 from ui.web.coverage_part import percent
@@ -49,7 +50,7 @@ def show(record: Record, select: Select) -> None:
     many = len(record.view.spans) > _SLOW
     with st.spinner("Working out what was read", show_time=False) if many else st.container():
         found = record.once(coverage)
-    if found.documents:
+    if found.documents or not is_foreign(record.view.summary):
         _figures(found)
     for sentence in found.words:
         note(sentence)

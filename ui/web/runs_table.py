@@ -256,6 +256,6 @@ def _short(text: str) -> str:
 
 def started(run: RunSummary, zone: str | None) -> str:
     """When a run started, `2027-01-15 09:00` in the given time zone; unknown when it is not recorded."""
-    if not run.started:
+    if not run.started or not run.started_ns:
         return "unknown"
     return moment(datetime.fromtimestamp(run.started_ns // 10**9, UTC), zone)
