@@ -18,6 +18,7 @@ from traces.importers.source import Source
 
 METADATA = {"type": "metadata", "root_model": "big", "max_depth": 1, "max_iterations": 30}
 TRACED = "Traceback (most recent call last)"
+COMPACTED = "Your conversation has been compacted"
 GIVEN = "Your context is a str of 7 total characters."
 METADATA |= {"environment_type": "local"}
 
@@ -209,6 +210,15 @@ def test_what_was_printed_before_an_exception_is_output(tmp_path: Path, stderr: 
     (run,) = runs(tmp_path, METADATA, turn(1, block(stdout="out\n", stderr=stderr), final="a"))
     (cell,) = spans(run, "cell")
     assert cell.texts[sc.STDOUT] == "out\nseen\n" and cell.texts[sc.EXCEPTION] == stderr[len("seen\n\n") :]
+
+
+def test_a_conversation_that_was_summed_up_says_so(tmp_path: Path) -> None:
+    short = [
+        {"role": "assistant", "content": "so far"},
+        {"role": "user", "content": f"{COMPACTED} 1 time(s)."},
+    ]
+    (run,) = runs(tmp_path, METADATA, turn(1), turn(2, prompt=short, at="10:00:09", final="a"))
+    assert rlms.SUMMED_UP in run.missing and len(spans(run, "iteration")) == 2
 
 
 def test_calls_that_an_environment_does_not_log_are_named(tmp_path: Path) -> None:

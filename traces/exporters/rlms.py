@@ -2,7 +2,8 @@
 
 Keys that rlms does not know and passes over keep what its form has no place for: `root_prompt` of the
 settings, `usage_summary` of an iteration, `batch` of a call (a number for each batch of its cell, null for a
-call outside of batches), `forced` of the last iteration. The importer of this format reads them.
+call outside of batches), `forced` of the last iteration. The importer of this format reads them. Calls have
+`prompt_tokens` and `completion_tokens` for the viewer, which looks for what rlms no longer writes.
 """
 
 from __future__ import annotations

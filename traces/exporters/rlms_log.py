@@ -9,7 +9,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.detail import added_messages, decoded
 from traces.exporters.redaction import Redactor
-from traces.exporters.rlms_values import apply, iso, summary, usage
+from traces.exporters.rlms_values import apply, iso, seconds, summary, usage
 from traces.importers.rlms_calls import METADATA, STDERR, WRITTEN_HERE
 from traces.rows import SpanRow
 from traces.step_variables import Delta, read_deltas
@@ -37,12 +37,12 @@ class Log:
     def entries(self) -> Iterator[dict[str, Any]]:
         """The line of settings and those of the iterations."""
         top = next((span for span in self._view.spans if span.kind == "run" and span.parent_id is None), None)
-        started = self._view.summary.started_ns if top is None else top.start_ns
+        known = top is not None and top.trusted.get("start") != "missing"
         question = self._view.summary.question
         settings = self._settings(top)
         if question is not None:
             settings["root_prompt"] = self._redactor.text(question)
-        yield {"type": "metadata", "timestamp": iso(started), **settings}
+        yield {"type": "metadata", "timestamp": iso(top.start_ns) if top and known else None, **settings}
         if top is not None:
             yield from self._iterations(top, fetch=True)
 
@@ -100,10 +100,11 @@ class Log:
         forced: bool,
     ) -> dict[str, Any]:
         prompt, response, usage = self._root_call(iteration)
+        unknown = iteration.end_ns is None or iteration.trusted.get("start") == "missing"
         entry = {
             "type": "iteration",
             "iteration": number,
-            "timestamp": None if iteration.end_ns is None else iso(iteration.end_ns),
+            "timestamp": None if unknown else iso(iteration.end_ns or 0),
             "prompt": prompt,
             "response": response,
             "code_blocks": blocks,
@@ -170,8 +171,10 @@ class Log:
             "prompt": self._text(span, sc.QUESTION if child else sc.PROMPT) or "",
             "response": self._text(span, sc.ANSWER if child else sc.RESPONSE) or "",
             "usage_summary": self._clean(self._usage_below(span) if child else usage(span)),
-            "execution_time": 0.0 if span.end_ns is None else (span.end_ns - span.start_ns) / 1e9,
+            "execution_time": seconds(span),
         }
+        if span.tokens is not None and not child:  # its viewer still reads what rlms no longer writes
+            entry |= {"prompt_tokens": span.tokens["input"], "completion_tokens": span.tokens["output"]}
         if child and any(one.kind == "iteration" for one in self._below[span.span_id]):
             entry["metadata"] = {
                 "run_metadata": self._settings(span),

@@ -29,6 +29,7 @@ ALWAYS_MISSING: Final = (
     "length and hash.",
 )
 NO_QUESTION: Final = "The log holds no question: none was given beside what was to be read."
+SUMMED_UP: Final = "Its conversation was summed up on the way; the calls that did so are not in the log."
 NO_SETTINGS: Final = "The log has no line of settings: the root model is unknown."
 NO_END: Final = "The log ends without an answer: the run was stopped, met a limit, or goes on."
 NO_CALLS: Final = (
@@ -182,6 +183,7 @@ def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
         NO_ROOT_USAGE: any(call.tokens.value is None for call in roots),
         NO_SETTINGS: builder.model is None,
         NO_QUESTION: question is None,
+        SUMMED_UP: any(_is_summary(sent) for call in roots for sent in call.messages or ()),
         NO_END: not builder.answered,
         LOCAL_TIME: builder.reading.clock.local,
         NO_CALLS: _asks_in_vain(top),
@@ -193,6 +195,10 @@ def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
     return ForeignRun(
         FORMAT, engine, key, top, builder.model, sub_model, said, problems, closed=builder.answered
     )
+
+
+def _is_summary(message: tuple[str, str]) -> bool:
+    return message[1].startswith("Your conversation has been compacted ")
 
 
 def _asks_in_vain(top: ForeignSpan) -> bool:

@@ -99,7 +99,7 @@ def _call(call: Mapping[str, Any], shared: bool, reading: Reading) -> ForeignSpa
     span = ForeignSpan("run" if child else "sub_call", model=text(call.get("root_model")))
     seconds = amount(call.get("execution_time"))
     shared = shared and failure is None
-    if seconds is not None and not (failure is not None and seconds == 0):
+    if seconds:  # 0.0 stands where no time was taken
         span.seconds = known_wrong(seconds, _MEAN) if shared else reported(seconds)
     if prompt is not None:
         span.texts[sc.QUESTION if child else sc.PROMPT] = as_text(prompt)

@@ -1,0 +1,92 @@
+"""Logs in the form of rlms out of runs that lack what rlms always has, or have more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_core import semconv as sc
+from rlm_core.errors import InputError
+from traces.exporters import export_runs
+from traces.home import Home
+from traces.importers.foreign import ForeignRun, ForeignSpan, TokenUse, reported
+from traces.importers.importing import Imported, import_paths
+from traces.importers.writing import write_run
+from traces.reading import load_run
+
+
+def written(home: Home, top: ForeignSpan) -> str:
+    return write_run(home, ForeignRun("dspy", "dspy", "k", top, "big", "small"), "x.json", 1_000).run_id
+
+
+def exported(home: Home, run_id: str, out: Path) -> list[dict[str, Any]]:
+    done = export_runs("rlms", home, [run_id], out)
+    assert done.run_ids == (run_id,) and out.stat().st_mode & 0o777 == 0o600
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def call(prompt: str, **more: Any) -> ForeignSpan:
+    texts = {sc.PROMPT: prompt, sc.RESPONSE: f"re {prompt}"}
+    return ForeignSpan("sub_call", model="small", texts=texts, tokens=reported(TokenUse(7, 2)), **more)
+
+
+def test_times_that_nobody_took_are_not_made_up(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    cell = ForeignSpan("cell", texts={sc.CODE: "x", sc.STDOUT: "seen"}, children=[call("p")])
+    turn = ForeignSpan("iteration", children=[ForeignSpan("root_call", texts={sc.RESPONSE: "do"}), cell])
+    last = ForeignSpan("iteration", children=[ForeignSpan("root_call", texts={sc.RESPONSE: "four"})])
+    run_id = written(home, ForeignSpan("run", texts={sc.ANSWER: "4"}, children=[turn, last]))
+    settings, first, second = exported(home, run_id, tmp_path / "log.jsonl")
+    assert (settings["root_model"], settings["backend"], "root_prompt" in settings) == (
+        "big",
+        "rlmscope",
+        False,
+    )
+    assert settings["timestamp"] is first["timestamp"] is first["iteration_time"] is None
+    (block,) = first["code_blocks"]
+    assert block["result"]["execution_time"] is None
+    (asked,) = block["result"]["rlm_calls"]
+    assert (asked["execution_time"], asked["prompt_tokens"]) == (0.0, 7)  # the viewer needs a number
+    assert (second["final_answer"], second["forced"]) == ("4", False)
+    (back,) = import_paths(home, [tmp_path / "log.jsonl"])
+    assert isinstance(back, Imported)
+    view = load_run(home, back.run_id)
+    again = next(span for span in view.spans if span.kind == "sub_call")
+    assert again.trusted["seconds"] == "missing" and again.seconds is None
+    assert view.summary.answer == "4" and not view.summary.forced
+
+
+def test_batches_and_failed_calls_of_any_numbers_come_back(tmp_path: Path) -> None:
+    """Slots with equal usage are one batch and right; two batches side by side stay two."""
+    home = Home.resolve(tmp_path / "home")
+    slots = [call("a", seconds=reported(0.5)), call("b", seconds=reported(0.5))]
+    lost = ForeignSpan(
+        "sub_call", status="error", model="small", texts={sc.PROMPT: "c"}, error=("timeout", "late")
+    )
+    below = [ForeignSpan("batch", children=slots), call("single"), ForeignSpan("batch", children=[lost])]
+    cell = ForeignSpan("cell", texts={sc.CODE: "x = llm_query_batched(ps)"}, children=below)
+    top = ForeignSpan("run", children=[ForeignSpan("iteration", children=[cell])])
+    exported(home, written(home, top), tmp_path / "log.jsonl")
+    (back,) = import_paths(home, [tmp_path / "log.jsonl"])
+    assert isinstance(back, Imported)
+    spans = load_run(home, back.run_id).spans
+    kinds = [span.kind for span in spans if span.kind in ("batch", "sub_call")]
+    assert kinds == ["batch", "sub_call", "sub_call", "sub_call", "batch", "sub_call"]
+    calls = [span for span in spans if span.kind == "sub_call"]
+    assert [span.trusted["tokens"] for span in calls] == ["reported"] * 3 + ["missing"]
+    assert (calls[-1].status, calls[-1].attributes[sc.ERROR_MESSAGE]) == ("error", "late")
+
+
+def test_child_runs_too_deep_for_the_form_are_refused_and_leave_no_file(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    top = inner = ForeignSpan("run", texts={sc.QUESTION: "q"})
+    for _ in range(400):
+        below = ForeignSpan("run", texts={sc.QUESTION: "q"})
+        inner.children = [ForeignSpan("iteration", children=[ForeignSpan("cell", children=[below])])]
+        inner = below
+    with pytest.raises(InputError, match="too deep for a log of rlms"):
+        export_runs("rlms", home, [written(home, top)], tmp_path / "log.jsonl")
+    assert list(tmp_path.glob("*log*")) == []
