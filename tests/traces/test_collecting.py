@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -264,6 +265,22 @@ def test_traces_of_real_instrumentations_give_the_runs_that_they_were(tmp_path: 
         assert [text(view, row, sc.PROMPT) for row in view.spans[4:7]] == [
             "first ticket: a refund", "second ticket: a login", "third ticket: broken",
         ]  # fmt: skip
+
+
+def test_lines_of_a_collectors_file_are_runs_by_trace_and_broken_ones_are_said(tmp_path: Path) -> None:
+    """A trace may be spread over lines; what is cut off at the end of the file is missing, and said."""
+    whole = json.loads((FIXTURES / "openinference.json").read_text("utf-8"))
+    groups = [part for group in whole["resourceSpans"] for part in group["scopeSpans"]]
+    lines = [json.dumps({"resourceSpans": [{"scopeSpans": [part]}]}) for part in groups]
+    other = json.loads((FIXTURES / "genai.json").read_text("utf-8"))
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join([*lines, "not json", json.dumps(other), lines[0][:100]]), "utf-8")
+    source = Source(path, path.name)
+    first, second = read(source)
+    (alone,) = read(Source(FIXTURES / "openinference.json", "x"))
+    assert first.key == alone.key and first.trace_id != second.trace_id
+    bad = f"{len(lines) + 1}, {len(lines) + 3}"
+    assert first.problems == second.problems == [f"2 lines are no OTLP and were left out: {bad}."]
 
 
 def text(view: RunView, row: SpanRow, *prefixes: str) -> str | None:

@@ -7,6 +7,7 @@ after they are unpacked, and requests that a web page may have made (a foreign H
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterable
@@ -91,7 +92,10 @@ class Receiver(ThreadingHTTPServer):
             self._say(sentence)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A sender that goes away in the middle is no error of ours."""
+        """A sender that goes away in the middle is no error of ours; anything else is said."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            self.say_once(f"A request was not answered, by an error of this program: {error!r}"[:500])
 
 
 class _Handler(BaseHTTPRequestHandler):
