@@ -20,6 +20,7 @@ from ui.web import plain
 from ui.web.compare_pair import Pair
 from ui.web.compare_trees import compare_trees
 from ui.web.diff_view import diff_view
+from ui.web.import_note import import_badge
 from ui.web.notices import said
 from ui.web.places import run_link
 from ui.web.rows_view import Cell, Column, Item, rows_view
@@ -56,6 +57,7 @@ def _head(home: Home, name: str, one: Side) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.markdown(f"**{name}**", width="content")
         st.badge(word, color=COLOURS[word])
+        import_badge(run)
         with st.container(width="stretch"):
             plain.text(run.run_id)
         page, query = run_link(run.run_id)

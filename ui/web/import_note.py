@@ -7,13 +7,13 @@ from typing import Final
 
 import streamlit as st
 
-from traces.imported import import_facts, not_again, not_said
+from traces.imported import import_facts, is_foreign, not_again, not_said
 from traces.reading import RunSummary
 from traces.summing import spend_of
 from ui.figures import counted
 from ui.trust_text import marks_of_calls
 from ui.visible import line
-from ui.web import plain
+from ui.web import plain, stored
 from ui.web.run_record import Record
 
 NOT_AGAIN: Final = "Not for this run: another engine made it, and its record cannot be played again."
@@ -41,6 +41,7 @@ def import_note(record: Record) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="run-import"):
         st.badge("Imported", color="blue")
         again = "" if why is None else " It cannot be played again."
+        again = _absent_corpus(record) or again
         with st.container(width="content"):
             plain.text(f"Made by {line(facts.engine)}, read from {line(facts.file)}.{again}")
         if facts.problems:
@@ -48,6 +49,15 @@ def import_note(record: Record) -> None:
         if missing or why or facts.problems:
             with st.popover("What that means", key="run-import-more"):
                 _meaning(missing, facts.problems, why)
+
+
+def _absent_corpus(record: Record) -> str:
+    """That the corpus of a run of ours, which could be played again, is not here."""
+    run = record.view.summary
+    if is_foreign(run) or run.corpus_id is None or stored.is_known(record.home, run.corpus_id):
+        return ""
+    corpus = line(run.corpus_id)
+    return f" Its corpus {corpus} is not in this home: until it is added, the run cannot be played again."
 
 
 def _meaning(missing: Sequence[str], problems: Sequence[str], why: str | None) -> None:

@@ -31,6 +31,8 @@ _JSON: Final = (
     "calls",
     "tokens_in",
     "tokens_out",
+    "untold_calls",
+    "derived_calls",
     "p50_usd",
     "p95_usd",
     "max_usd",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from tests.support.command import ROOT
 from tests.support.foreign_runs import NO_ROOT, UNREADABLE, WRONG, no_times, some_times, write_foreign
 from tests.support.pages import ask_page, problems, rows_of, runs_page, shown, texts, use
 from tests.support.run_pages import facts, looked_at, named, run_page
+from traces.exporters.own import export
 from traces.home import Home
+from traces.importers.importing import import_paths
 from traces.reading import RunView, list_runs, load_run
+from ui.cli import cli
 
 LOGS = ROOT / "tests" / "fixtures" / "logs" / "samples"
 
@@ -108,6 +114,19 @@ def test_coverage_without_documents_has_no_figures(untimed: RunView) -> None:
     page = page_of("run", run=untimed.run_id, view="coverage")
     assert "The record does not say which documents this run was asked over." in "\n".join(texts(page))
     assert "Read by a model" not in facts(page)
+
+
+def test_a_run_of_ours_says_which_corpus_it_needs(home: Home, tmp_path: Path) -> None:
+    document = tmp_path / "a.txt"
+    document.write_text("a text")
+    other = Home.resolve(tmp_path / "other")
+    asked = CliRunner().invoke(cli, ["ask", "How many?", str(document), "--json", "--home", str(other.root)])
+    run_id, out = json.loads(asked.stdout)["run_id"], tmp_path / "run.jsonl"
+    export(other, [run_id], out)
+    import_paths(home, [out])
+    corpus_id = load_run(home, run_id).summary.corpus_id
+    said = "\n".join(texts(run_page(run_id)))
+    assert f"Its corpus {corpus_id} is not in this home: until it is added" in said
 
 
 # -- other pages
