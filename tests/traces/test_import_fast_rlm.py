@@ -77,6 +77,9 @@ run error 19.225s (no_result): The agent ended without a result; why is
     cell 0.002s: print(1)
 """
 
+#: What no reader expects; the others in the long suite.
+VALUES = [[], *(pytest.param(value, marks=pytest.mark.full) for value in ({}, None, 7))]
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -174,3 +177,15 @@ def test_agents_without_a_top_are_refused(home: Home, tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_text(json.dumps(line))
     ((done, _),) = taken(home, tmp_path / "b.jsonl")
     assert done.problems == ("The agent that asked this one is not in the record.",)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_line_with_values_of_other_types_costs_only_itself(
+    home: Home, tmp_path: Path, value: object
+) -> None:
+    lines = [json.loads(line) for line in (FAST / "unanswered.jsonl").read_text().splitlines()]
+    for name in ("event_type", "run_id", "usage", "timestamps", "output", "time"):
+        changed = [*lines[:2], lines[2] | {name: value}, *lines[3:]]
+        (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, changed)))
+        ((_, view),) = taken(home, tmp_path / "run.jsonl")
+        assert 2 <= view.summary.iterations <= 3

@@ -50,6 +50,9 @@ run 2.400s
       sub_call small-model 60+6 0.700s $0.00003: 3 May
 """
 
+#: What no reader expects; the others in the long suite.
+VALUES = [[], *(pytest.param(value, marks=pytest.mark.full) for value in ({}, None, 7))]
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -135,3 +138,15 @@ def test_other_json_is_not_taken_for_it(home: Home, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps({"status": "completed", "steps": []}))
     (refused,) = import_paths(home, [tmp_path / "plan.json"])
     assert isinstance(refused, Refused)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_steps_with_values_of_other_types_do_no_harm(home: Home, tmp_path: Path, value: object) -> None:
+    trace = json.loads((SAMPLES / "predict_rlm_0.13.1_run_trace.json").read_text())
+    for name in trace["steps"][0]:
+        changed = trace | {"steps": [trace["steps"][0] | {name: value}]}
+        (tmp_path / "trace.json").write_text(json.dumps(changed))
+        ((_, view),) = taken(home, tmp_path / "trace.json")
+        assert view.summary.iterations == 1
+    (tmp_path / "trace.json").write_text(json.dumps(trace | {"status": value}))
+    assert isinstance(import_paths(home, [tmp_path / "trace.json"])[0], Refused)

@@ -87,6 +87,9 @@ run lost: How many days was the pump down?
         run lost: Find the date in the text.
 """
 
+#: What no reader expects; the others in the long suite.
+VALUES = [[], *(pytest.param(value, marks=pytest.mark.full) for value in ({}, None, 7))]
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -270,3 +273,25 @@ def test_a_long_conversation_is_taken_in_without_growing_with_its_square(home: H
     assert isinstance(done, Imported)
     assert "Of very long conversations the messages of later root calls are left out." in done.missing
     assert load_run(home, done.run_id).summary.iterations == 750
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_nodes_with_values_of_other_types_do_no_harm(home: Home, tmp_path: Path, value: object) -> None:
+    for name in (
+        "id",
+        "type",
+        "seq",
+        "content",
+        "code",
+        "reply",
+        "input_tokens",
+        "model",
+        "output",
+        "result",
+    ):
+        trace = json.loads((FLOW / "trace.json").read_text())
+        for node in trace["steps"][-1]["nodes"][2:]:
+            node[name] = value
+        (tmp_path / "trace.json").write_text(json.dumps(trace))
+        ((_, view),) = taken(home, tmp_path / "trace.json")
+        assert view.summary.question == "Never ready?"

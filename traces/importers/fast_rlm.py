@@ -17,7 +17,7 @@ from traces.importers.foreign import ForeignRun
 from traces.importers.source import Source
 from traces.importers.values import digest, text
 
-_EVENTS: Final = frozenset(("agent_start", "code_generated", "execution_result", "final_result", "agent_end"))
+_EVENTS: Final = ("agent_start", "code_generated", "execution_result", "final_result", "agent_end")
 _NAMED: Final = 5  # lines whose numbers are told
 _MISSING: Final = (
     "The record holds no model and not the question: neither what the run was asked nor what it was given.",

@@ -28,7 +28,7 @@ from traces.importers.values import (
     text,
 )
 
-_STATUSES: Final = frozenset(("in_progress", "completed", "max_iterations", "error"))
+_STATUSES: Final = ("in_progress", "completed", "max_iterations", "error")
 _NOT_OUTPUTS: Final = frozenset(("trace", "evidence", "events"))
 _NO_USAGE: Final = "the engine writes 0 where the provider reports nothing, or a cache answered"
 _MISSING: Final = (

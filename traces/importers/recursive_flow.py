@@ -110,10 +110,10 @@ def _of_snapshots(snapshots: list[Mapping[str, Any]]) -> _Graph:
     """The last state of a run, with what earlier ones had and it has no more."""
     kept = [_Graph(str(state["agent_id"]), dict(_agents_of(state))) for state in snapshots[::-1]]
     graph = kept[0]
-    last = {node.get("id") for agent in graph.agents.values() for node in agent.nodes}
+    last = {str(node.get("id")) for agent in graph.agents.values() for node in agent.nodes}
     gone = {
         str(node.get("id")) for state in kept[1:] for agent in state.agents.values() for node in agent.nodes
-    } - {str(node) for node in last}
+    } - last
     if gone:
         graph.missing.append(
             f"Earlier states of this run held {len(gone):,} nodes that its last one no longer has (the run "
