@@ -182,7 +182,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.needs("posix")
 def test_a_killed_import_leaves_no_half_run(tmp_path: Path) -> None:
     other = Home.resolve(tmp_path / "other")
-    ids = [record_run(other, f"20260102T030405-{number:08x}", calls=300) for number in range(20)]
+    ids = [record_run(other, f"20260102T030405-{number:08x}", calls=200) for number in range(12)]
     file = export(other, ids, tmp_path / "runs.jsonl").path
     words = [sys.executable, "-m", "ui", "import", str(file), "--home", str(tmp_path / "home")]
     home, begun = Home.resolve(tmp_path / "home"), time.monotonic()
@@ -191,10 +191,10 @@ def test_a_killed_import_leaves_no_half_run(tmp_path: Path) -> None:
     whole_runs = {run.run_id: run for run in list_runs(home)}
     assert sorted(whole_runs) == ids
     partly = 0
-    for number in range(12):
+    for number in range(6):
         shutil.rmtree(home.root)
         process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(usual * (0.3 + 0.06 * number))
+        time.sleep(usual * (0.35 + 0.1 * number))
         process.send_signal(signal.SIGKILL)
         process.wait()
         home.create()

@@ -283,3 +283,19 @@ def test_a_result_is_json(home: Home, exported: Path) -> None:
         "run_id": RUN, "format": "rlmscope", "engine": first.engine, "file": "runs.jsonl", "new": True,
         "question": "How many?", "missing": [], "problems": [],
     }  # fmt: skip
+
+
+def test_runs_inside_runs_and_code_without_end_stay_small(home: Home) -> None:
+    top = inner = ForeignSpan("run")
+    for _ in range(2000):
+        inner.children.append(ForeignSpan("run"))
+        inner = inner.children[0]
+    inner.children.append(ForeignSpan("cell", texts={sc.CODE: "(" * 50_000}))
+    inner.children.append(ForeignSpan("cell", texts={sc.CODE: "x = 1\n" * 200_000}))
+    written = write_run(home, ForeignRun("droste", "droste 1", "0", top), "x", 0)
+    assert home.spool_file(written.run_id).stat().st_size < 10 << 20
+    view = load_run(home, written.run_id)
+    assert view.summary.problems == 0
+    assert [row.phase for row in view.spans if row.kind == "cell"] == ["Explore", "Explore"]
+    paths = [row.attributes[sc.RUN_PATH] for row in view.spans if row.kind == "run"]
+    assert len(set(paths)) == len(paths) == 2001

@@ -20,6 +20,7 @@ from rlm_core.checks import check
 from rlm_core.lm_handler import Usage
 from rlm_core.model_calls import usage_attributes
 from rlm_core.normalise import normalise
+from rlm_core.orchestrator import MOST_CELL_CHARS
 from rlm_core.pricing import PriceTable, decimal_text
 from rlm_core.telemetry import Attribute, as_json, preview, sha256_text
 from rlm_core.wire import Slot
@@ -34,6 +35,7 @@ _ROLES: Final = {"root_call": "root", "sub_call": "sub"}
 _AGENTS: Final = {"root_call": "rlm", "sub_call": "rlm.sub", "run": "rlm"}
 _OPERATIONS: Final = {"run": "invoke_agent", "root_call": "chat", "sub_call": "chat", "cell": "execute_tool",
                       "tool": "execute_tool"}  # fmt: skip
+_LONGEST_PATH: Final = 500  # characters
 _INPUTS: Final = (sc.QUESTION, sc.PROMPT, sc.CODE, sc.TOOL_ARGUMENTS)
 _OUTPUTS: Final = (sc.ANSWER, sc.RESPONSE, sc.STDOUT_SHOWN, sc.STDOUT, sc.TOOL_RESULT)
 
@@ -75,7 +77,9 @@ class Place:
         run = self.run
         if child.kind == "run":
             run.children += 1
-            return Place(RunPlace(f"{run.path}.{run.children}", run.depth + 1), self.iteration, self.cell)
+            # no run of ours is so deep that the names of all above it would fill the disk; records may be
+            above = run.path if len(run.path) < _LONGEST_PATH else sha256_text(run.path)[:16]
+            return Place(RunPlace(f"{above}.{run.children}", run.depth + 1), self.iteration, self.cell)
         if child.kind == "iteration":
             run.iterations += 1
             return Place(run, run.iterations - 1)
@@ -124,7 +128,8 @@ def name_of(span: ForeignSpan) -> str:
 
 
 def _cell_facts(span: ForeignSpan, run: RunPlace) -> Facts:
-    code = check(span.texts.get(sc.CODE, ""), (), 0, run.from_calls)
+    text = span.texts.get(sc.CODE, "")
+    code = check(text if len(text) <= MOST_CELL_CHARS else "", (), 0, run.from_calls)
     calls = code.makes_sub_calls or any(below.kind in ("sub_call", "batch", "run") for below in span.children)
     phase = "Aggregate" if run.from_calls.intersection(code.reads) else "Explore"
     phase = "Terminate" if code.ends_run else "Decompose" if calls else phase
@@ -132,7 +137,7 @@ def _cell_facts(span: ForeignSpan, run: RunPlace) -> Facts:
     if calls:
         run.from_calls.update(code.writes)
     return {
-        sc.PREVIEW: preview(telling_line(span.texts.get(sc.CODE, ""))) or None,
+        sc.PREVIEW: preview(telling_line(text)) or None,
         sc.PHASE: phase,
         sc.NAMES_READ: as_json(code.reads),
         sc.NAMES_WRITTEN: as_json(code.writes),
