@@ -21,6 +21,7 @@ from traces.visible import block, line
 _QUESTION_CHARS: Final = 360  # before it is unfolded
 _BEGIN_CHARS: Final = 900  # of the answer
 _BEGIN_LINES: Final = 8
+_SENTENCE_CHARS: Final = 800
 _TURNS: Final = 500
 _SENTENCES: Final = 30
 _TONES: Final = {"ok": "ok", "running": "live", "cancelled": "warn"}
@@ -155,15 +156,20 @@ def _remarks(view: RunView, attributes: dict[str, Any], clean: Clean) -> Iterato
     elif run.problems:
         said.append(f"The record is incomplete: {counted(run.problems, 'record')} missing or unreadable.")
     for sentence in said:
-        yield f'<p class="remark" dir=auto>{escape(short(clean(sentence)))}</p>'
+        yield f'<p class="remark" dir=auto>{_sentence(sentence, clean)}</p>'
     facts = import_facts(view)
     if facts is None:
         return
     source = f"Read from {facts.file}, a record of {facts.engine}."
-    yield f'<p class="remark" dir=auto>{escape(short(clean(source)))}</p>'
+    yield f'<p class="remark" dir=auto>{_sentence(source, clean)}</p>'
     if lacks := [*facts.missing, *facts.problems]:
-        items = "".join(f"<li>{escape(short(clean(sentence)))}</li>" for sentence in lacks[:_SENTENCES])
+        items = "".join(f"<li>{_sentence(sentence, clean)}</li>" for sentence in lacks[:_SENTENCES])
         yield f"<details open><summary>What this record does not say</summary><ul>{items}</ul></details>"
+
+
+def _sentence(text: str, clean: Clean) -> str:
+    shown = line(clean(text))
+    return escape(shown if len(shown) <= _SENTENCE_CHARS else shown[:_SENTENCE_CHARS] + "…")
 
 
 def _turns(top: Node | None, clean: Clean) -> Iterator[str]:

@@ -21,7 +21,7 @@ class Page {
     const tools = pane.appendChild(node("div", "tools"));
     tools.setAttribute("role", "search");
     this.field = tools.appendChild(node("input"));
-    Object.assign(this.field, { type: "search", placeholder: "Search in names and texts", spellcheck: false });
+    Object.assign(this.field, { type: "search", placeholder: "Search", spellcheck: false });
     this.field.setAttribute("aria-label", "Search in names and texts");
     this.field.oninput = () => this.search();
     this.only = button(`Failed or empty (${this.bad.length.toLocaleString("en")})`, () => this.toggleBad());
