@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -226,8 +226,8 @@ class _Trace:
         models = {sc.ROOT_MODEL: run.root_model, sc.SUB_MODEL: run.sub_model}
         run.top.attributes |= {key: model for key, model in models.items() if model is not None}
         key = sha256_text(f"collected\n{self.run_id}")
-        records = run_records(run, self.run_id, self._started_ns, key, FILE, self._prices)
-        first = next(records)
+        # all of them at first: what is worked out between two records would keep readers waiting
+        first, *records = run_records(run, self.run_id, self._started_ns, key, FILE, self._prices)
         self._writer.begin(self._header(first))
         self._writer.update(records, only)
 
@@ -256,7 +256,7 @@ class _Diff:
         if not self._begun:
             self._begun = self._put(header)
 
-    def update(self, records: Iterator[Record], only: set[str] | None) -> None:
+    def update(self, records: Iterable[Record], only: set[str] | None) -> None:
         """Write what was not written so, in the order given; of spans only those, where any are given. Else
         what stands in the file and not among the records is taken back.
         """
