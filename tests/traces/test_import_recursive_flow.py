@@ -214,10 +214,21 @@ def test_damaged_folders_say_what_is_lost(home: Home, tmp_path: Path) -> None:
     ):
         assert sentence in told
     assert view.summary.answer == "6 days"
-    (run / "graph.json").unlink()
+    (run / "graph.json").write_text('{"root_agent_id": "root", "agen')
     ((done, view),) = taken(home, run)
     assert "There is no readable graph.json: agents were found by their own files." in done.problems
     assert view.summary.question == "How many days was the pump down?"
+    (run / "graph.json").unlink()
+    assert taken(home, run)[0][0].run_id == done.run_id
+
+
+def test_a_folder_with_agents_of_something_else_is_none_of_it(home: Home, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    (logs / "agents" / "mine").mkdir(parents=True)
+    (logs / "agents" / "mine" / "agent.json").write_text('{"agent_id": "mine", "name": "helper"}')
+    shutil.copy(FLOW / "budget.json", logs)
+    came = [one for one in import_paths(home, [logs]) if isinstance(one, Imported)]
+    assert [one.file for one in came] == ["logs/budget.json"]
 
 
 def test_agents_that_name_each_other_as_callers_do_no_harm(home: Home, tmp_path: Path) -> None:

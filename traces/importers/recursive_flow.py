@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from rlm_core.errors import InputError
@@ -20,6 +21,7 @@ from traces.importers.source import Source
 from traces.importers.values import digest, items, moment, table, text, whole_or_part
 
 _FILES: Final = 200_000  # of a run folder
+_LOOKED_AT: Final = 20  # agents of a folder without a manifest, to recognise it
 _MISSING: Final = (
     NO_TIMES,
     "The record holds no costs.",
@@ -44,10 +46,13 @@ class _Graph:
 def recognises(source: Source) -> bool:
     """Whether it is a run folder of recursive-flow, or a snapshot, a trace or a list of snapshots."""
     if source.is_folder:
-        manifest = source.path / "graph.json"
-        if manifest.is_file():
-            return _is_manifest(source.inside("graph.json").document())
-        return next(_agent_files(source), None) is not None
+        named = (source.path / "graph.json").is_file()
+        manifest = source.inside("graph.json").document() if named else None
+        if manifest is not None:
+            return _is_manifest(manifest)
+        first = islice(_agent_files(source), _LOOKED_AT)
+        found = (table(source.inside(*place, "agent.json").document()) for place in first)
+        return any(text(meta.get("agent_id")) and "system_prompt" in meta for meta in found)
     head = source.head()
     if b'"agent_id"' in head:
         return bool(_snapshots(whole_or_part(source)[0]))
