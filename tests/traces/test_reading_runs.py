@@ -69,6 +69,7 @@ def test_a_run_in_one_line(tmp_path: Path) -> None:
         "resumed_from": None,
         "strategy": None,
         "imported_from": None,
+        "untold_calls": 0,
     }
     json.dumps(found)
 
