@@ -148,14 +148,14 @@ def test_a_damaged_sample_of_each_format(own: Path, number: int) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: str(change.__name__))
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 def test_damaged_records_of_every_kind(own: Path, change: Change, seed: int) -> None:
     damage([own, own, *SAMPLES], change, seed)
 
 
 @pytest.mark.full
 @given(seed=st.integers(0, 2**32), change=st.sampled_from(CHANGES))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_damaged_folders_of_recursive_flow(seed: int, change: Change) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as made:
