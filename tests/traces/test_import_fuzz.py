@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def _hostile_line(line: bytes, rng: random.Random) -> bytes:
         if rng.random() < 0.2:
             del holder[key]
         else:
-            holder[key] = rng.choice(HOSTILE)
+            holder[key] = deepcopy(rng.choice(HOSTILE))
     return json.dumps(value).encode()
 
 
