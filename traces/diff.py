@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from rlm_core.errors import InputError
+from rlm_core.normalise import normalise
 from traces.align import Alignment
 from traces.align_keys import Matched, Side, children
 from traces.diff_changes import Change, Changes, changes
@@ -256,6 +257,8 @@ def _notes(sides: tuple[Side, Side]) -> list[str]:
     said = []
     imported = one.imported_from is not None or other.imported_from is not None
     asked, read = (one.question, other.question), (one.corpus_id, other.corpus_id)
+    if imported and one.question is not None and other.question is not None:
+        asked = normalise(one.question), normalise(other.question)  # engines wrap and trim them
     for values, apart, alike in (
         (asked, "The runs were asked different questions.", "were asked the same question"),
         (read, "The runs worked on different corpora.", "worked on the same corpus"),

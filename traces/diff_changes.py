@@ -72,20 +72,30 @@ def _facts(a: SpanRow, b: SpanRow, raw: bool) -> _Facts:
         facts["output"] = _same_output(a, b)
     elif a.kind in _CALLS:
         if a.kind != "root_call":
-            equal = _equal(asked(a), asked(b))
-            if equal and _equal(text(a, sc.CORPUS_ID), text(b, sc.CORPUS_ID)) is False:
-                equal = False  # of a child run that reads the corpus of its caller
-            facts["prompt"] = "read" if equal is False and a.kind == "sub_call" and not raw else equal
+            facts["prompt"] = _same_prompt(a, b, raw)
         both = a.status == "ok" and b.status == "ok"
         facts["response"] = _same_response(a, b, raw) if both else same_ending
     return facts
+
+
+def _same_prompt(a: SpanRow, b: SpanRow, raw: bool) -> bool | Literal["read"] | None:
+    by_text = a.kind == "sub_call"
+    if a.kind == "run" and foreign(a, b):  # each engine has its own form of what it gave to read
+        equal, by_text = _equal(*_hashes(a, b, sc.QUESTION)), True
+        if equal and a.is_child_run and _equal(*_hashes(a, b, sc.CHILD_CONTEXT)) is not True:
+            equal = True if _hashes(a, b, sc.CHILD_CONTEXT) == (None, None) else None
+    else:
+        equal = _equal(asked(a), asked(b))
+        if equal and _equal(text(a, sc.CORPUS_ID), text(b, sc.CORPUS_ID)) is False:
+            equal = False  # of a child run that reads the corpus of its caller
+    return "read" if equal is False and by_text and not raw else equal
 
 
 def _same_output(a: SpanRow, b: SpanRow) -> bool | Literal["read"] | None:
     one, other = _made(a, b)
     if one is not None and one == other:
         return True
-    if None in (a.end_ns, b.end_ns) or (None in (one, other) and _foreign(a, b)):
+    if None in (a.end_ns, b.end_ns) or (None in (one, other) and foreign(a, b)):
         return None if None in (one, other) else "read"
     if one is None or other is None:  # a cell that printed nothing has no output
         return one == other
@@ -116,17 +126,18 @@ def _same_texts(pairs: Sequence[_Pair], sides: tuple[Side, Side], prefix: str | 
 def _made(a: SpanRow, b: SpanRow) -> tuple[str | None, str | None]:
     """The hashes of what two spans made."""
     if a.kind == "cell":
-        return _hashes(a, b, sc.STDOUT if _foreign(a, b) else sc.STDOUT_SHOWN)
+        return _hashes(a, b, sc.STDOUT if foreign(a, b) else sc.STDOUT_SHOWN)
     return _hashes(a, b, _TEXT_OF.get(a.kind, sc.RESPONSE))
 
 
 def _hashes(a: SpanRow, b: SpanRow, prefix: str | None) -> tuple[str | None, str | None]:
     if prefix is None:
         return _made(a, b)
+    prefix = sc.QUESTION if prefix == sc.PROMPT and a.kind == "run" else prefix
     return text(a, prefix + ".sha256"), text(b, prefix + ".sha256")
 
 
-def _foreign(a: SpanRow, b: SpanRow) -> bool:
+def foreign(a: SpanRow, b: SpanRow) -> bool:
     """Whether another engine made one of them."""
     return a.trust is not None or b.trust is not None
 

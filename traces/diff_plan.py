@@ -14,7 +14,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.align import Alignment
 from traces.align_keys import Side, Sources, children, code, sources, text
-from traces.diff_changes import Changes
+from traces.diff_changes import Changes, foreign
 from traces.tree import Node
 
 _OVERLAPS: Final = 50  # calls of the other run that are looked at for one passage
@@ -151,7 +151,10 @@ def _history(
     """
     turns = ("iteration", "cell")  # other engines record cells right below a run
     rows = [[node for node in children(run) if node.span.kind in turns] for run in (a, b)]
-    shown_same = _given(a) == _given(b)
+    if foreign(a.span, b.span):  # of what was given to read each engine records something else, or nothing
+        shown_same = "prompt" not in changed[a.span.span_id].differing | changed[a.span.span_id].unknown
+    else:
+        shown_same = _given(a) == _given(b)
     for one, other in zip_longest(*rows):
         cells = list(_cells(alignment, one, other))
         yield cells, shown_same

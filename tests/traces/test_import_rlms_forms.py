@@ -84,6 +84,23 @@ def test_a_log_of_before_0_1_0(tmp_path: Path) -> None:
     assert any("no line of settings" in sentence for sentence in run.missing)
 
 
+def test_a_run_whose_first_iteration_has_no_time_has_none(tmp_path: Path) -> None:
+    """From the end of one iteration to that same end is no time that a run took."""
+    (run,) = runs(tmp_path, turn(1, iteration_time=None), turn(2, at="10:00:09", final="a"))
+    assert run.top.seconds.mark == "missing" and run.top.start.mark == "derived"
+    assert "whose time is not in the log" in (run.top.start.why or "")
+    first, second = spans(run, "iteration")
+    assert (first.seconds.mark, second.seconds.mark) == ("missing", "reported")
+
+
+def test_the_time_of_a_root_call_is_unknown_where_a_cell_has_none(tmp_path: Path) -> None:
+    silent = block()
+    del silent["result"]["execution_time"]
+    (run,) = runs(tmp_path, METADATA, turn(1, silent, block(), final="a"))
+    assert spans(run, "root_call")[0].seconds.mark == "missing"
+    assert [cell.start.mark for cell in spans(run, "cell")] == ["missing", "missing"]
+
+
 def test_the_viewer_also_takes_answers_as_a_pair_of_a_run_that_answers_by_text(tmp_path: Path) -> None:
     (run,) = runs(tmp_path, METADATA, turn(1, response="FINAL(four)", final=["FINAL", "four"]))
     assert (run.top.texts[sc.ANSWER], run.top.attributes[sc.ANSWER_VIA]) == ("four", "FINAL")

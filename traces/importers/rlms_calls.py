@@ -59,7 +59,8 @@ def grouped(calls: Sequence[Mapping[str, Any]], whole: bool, reading: Reading) -
         means = [span.seconds.value for span in spans if span.seconds.mark == "known_wrong"]
         if means and means[0] is not None:
             batch.seconds = derived(
-                means[0] * len(group), "the mean time of its calls, as often as there are"
+                means[0] * len(group),
+                "the mean time of its calls, as often as are in the log: too short where one failed",
             )
         found.append(batch)
     return found

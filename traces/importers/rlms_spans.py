@@ -22,6 +22,7 @@ from traces.importers.source import as_text
 from traces.importers.values import amount, items, table, text
 
 _NO_ROOT: Final = "rlms does not log the usage of its root"
+_FIRST_UNTIMED: Final = "the end of its first iteration, whose time is not in the log"
 _FIRST_TURN: Final = "You have not interacted with the REPL environment"
 Messages = tuple[tuple[str, str], ...]
 
@@ -42,6 +43,7 @@ class RunBuilder:
     cells: int = 0
     last_ns: int | None = None
     first_ns: int | None = None
+    _timed: bool = True  # whether the first iteration has a time, so that its beginning is known
     _names: Locals = field(default_factory=Locals)
     _sent: Messages = ()
     _replied: int = 0  # messages up to the last reply
@@ -67,13 +69,14 @@ class RunBuilder:
             lasted = derived((end - start) / 1e9, "from the end of the iteration before to its own")
         iteration = ForeignSpan("iteration", start=_moment(start), seconds=lasted)
         iteration.children.append(self._root_call(entry, blocks, iteration))
-        begun = None if seconds is None or start is None else start + round(_rest(seconds, blocks) * 1e9)
+        rest = None if seconds is None else _rest(seconds, blocks)
+        begun = None if rest is None or start is None else start + round(rest * 1e9)
         for block in blocks:
             iteration.children.append(cell := self._cell(block, begun))
             begun = None if begun is None else begun + round((cell.seconds.value or 0) * 1e9)
         self.top.children.append(iteration)
         if self.first_ns is None:  # without the time of its first iteration a run began before its end
-            self.first_ns = end if start is None else start
+            self.first_ns, self._timed = (end, False) if start is None else (start, True)
         self.last_ns = end if end is not None else self.last_ns
         self._take_answer(entry, blocks)
 
@@ -81,8 +84,8 @@ class RunBuilder:
         self, entry: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]], iteration: ForeignSpan
     ) -> ForeignSpan:
         seconds, call = iteration.seconds, ForeignSpan("root_call", model=self.model, start=iteration.start)
-        if seconds.value is not None:
-            call.seconds = derived(_rest(seconds.value, blocks), "the iteration less its cells")
+        if seconds.value is not None and (rest := _rest(seconds.value, blocks)) is not None:
+            call.seconds = derived(rest, "the iteration less its cells")
         usage, cost = usage_of(entry), cost_of(entry)  # only in logs that this program wrote
         call.tokens = missing(_NO_ROOT) if usage is None else reported(usage)
         call.cost = missing() if cost is None else reported(cost)
@@ -156,17 +159,23 @@ class RunBuilder:
         if self.metadata:
             top.attributes[METADATA] = as_text(self.metadata)
         if call is None:
-            why = LOCAL_TIME if self.reading.clock.local else "the end of its first iteration less its time"
-            top.start = derived(self.first_ns, why) if self.first_ns is not None else missing()
-            if self.first_ns is not None and self.last_ns is not None and self.last_ns >= self.first_ns:
-                top.seconds = derived(
-                    (self.last_ns - self.first_ns) / 1e9, "from its first to its last iteration"
-                )
+            top.start, top.seconds = self._times()
             return
         if top.seconds.value is not None and self.last_ns is not None:
             top.start = _moment(self.last_ns - round(top.seconds.value * 1e9))
         top.attributes.setdefault(sc.STOP_REASON, "final")
         self._only_root_call(call)
+
+    def _times(self) -> tuple[Told[int], Told[float]]:
+        """When the run began and how long it took, as far as its iterations tell."""
+        first, last = self.first_ns, self.last_ns
+        if first is None or last is None:
+            return missing(), missing()
+        why = "the end of its first iteration less its time" if self._timed else _FIRST_UNTIMED
+        start = derived(first, f"{why}. {LOCAL_TIME}" if self.reading.clock.local else why)
+        if not self._timed or last < first:
+            return start, missing(None if self._timed else "its first iteration has no time in the log")
+        return start, derived((last - first) / 1e9, "from its first to its last iteration")
 
     def _only_root_call(self, call: Mapping[str, Any]) -> None:
         """The usage of a child run is that of its root call, where that was the one call to its model."""
@@ -207,10 +216,11 @@ def _take_stderr(cell: ForeignSpan, stderr: str) -> None:
         cell.texts[STDERR] = printed
 
 
-def _rest(seconds: float, blocks: Sequence[Mapping[str, Any]]) -> float:
-    """What is left of an iteration when its cells are taken off."""
-    cells = (amount(table(block.get("result")).get("execution_time")) or 0 for block in blocks)
-    return max(0.0, seconds - sum(cells))
+def _rest(seconds: float, blocks: Sequence[Mapping[str, Any]]) -> float | None:
+    """What is left of an iteration when its cells are taken off; None where one of them has no time."""
+    cells = [amount(table(block.get("result")).get("execution_time")) for block in blocks]
+    known = [cell for cell in cells if cell is not None]
+    return max(0.0, seconds - sum(known)) if len(known) == len(cells) else None
 
 
 def _moment(ns: int | None) -> Told[int]:

@@ -19,7 +19,7 @@ from rlm_core.pricing import PriceTable
 from rlm_core.telemetry import Attribute, as_json, preview, sha256_text
 from traces.facts import LARGEST
 from traces.home import Home
-from traces.importers.foreign import ForeignRun, ForeignSpan
+from traces.importers.foreign import ForeignRun, ForeignSpan, Told
 from traces.importers.placing import Place, RunPlace, facts_of, name_of, numbers, phases, previews, tidy
 from traces.prices import price_table
 from traces.spool import FORMAT, Record, SpoolWriter, decode
@@ -168,16 +168,22 @@ def _publish(part: Path, final: Path) -> bool:
 
 
 def _key_of(run: ForeignRun) -> str:
-    """What tells a run from every other one: its format, its key and all that its record says."""
+    """What tells a run from every other one: its format, its key and all that its record says. Times that
+    follow from it are left out: they may depend on the time zone of this computer.
+    """
     said = sha256(f"{run.format}\n{run.key}\n".encode("utf-8", "surrogatepass"))
     for span in run.top.walk():
         facts = (
-            span.kind, span.name, span.status, span.start, span.seconds, span.model, span.tokens, span.cost,
-            span.error, span.messages, sorted(span.texts.items()), sorted(span.attributes.items()),
+            span.kind, span.name, span.status, _said(span.start), span.seconds, span.model, span.tokens,
+            span.cost, span.error, span.messages, sorted(span.texts.items()), sorted(span.attributes.items()),
             len(span.children),
         )  # fmt: skip
         said.update(repr(facts).encode("utf-8", "surrogatepass"))
     return said.hexdigest()
+
+
+def _said(moment: Told[int]) -> object:
+    return moment if moment.mark == "reported" else moment.mark
 
 
 def _header(run: ForeignRun, run_id: str, started: int, key: str, file_name: str) -> Record:
