@@ -41,18 +41,22 @@ def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
     if state.as_json:
         print_json([one.to_json() for one in runs])
     else:
+        said: dict[tuple[str, ...], str] = {}  # what is missing -> the first run that says so
         for one in runs:
-            click.echo("\n".join(_lines(one)))
+            click.echo("\n".join(_lines(one, said.setdefault(one.missing, one.run_id))))
     for each in refused:
         say(f"{'' if each.harmless else 'rlmscope: '}{each.file}: {each.why}")
     failed = any(not each.harmless for each in refused)
     return 0 if not failed else 1 if runs else 2
 
 
-def _lines(one: Imported) -> Iterator[str]:
-    """For people."""
+def _lines(one: Imported, first: str) -> Iterator[str]:
+    """For people; `first` is the first run of this import that lacks the same."""
     there = "" if one.new else " (it was here already)"
     question = one.question or "no question on record"
     yield f"{one.run_id}  {line(one.engine)}: {line(question)}{there}"
-    yield from (f"  not in the record: {line(words)}" for words in one.missing)
+    if one.missing and first != one.run_id:
+        yield f"  not in the record: the same as of {first}"
+    else:
+        yield from (f"  not in the record: {line(words)}" for words in one.missing)
     yield from (f"  problem: {line(words)}" for words in one.problems)

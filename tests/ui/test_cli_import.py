@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,3 +69,47 @@ def test_an_export_comes_back_through_the_command_line(
     assert [run.pop("imported_from") for run in after] == ["rlmscope"] * 2
     assert [run.pop("imported_from") for run in before] == [None] * 2
     assert json.dumps(after) == json.dumps(before)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that nobody can read, on Linux")
+def test_a_file_that_cannot_be_read_is_not_called_one_of_no_known_format(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "none.json").write_bytes(b"")
+    (tmp_path / "pipe").symlink_to("/dev/null")
+    done = call("import", "/proc/self/mem", str(tmp_path / "none.json"), str(tmp_path / "pipe"))
+    assert done.code == 2
+    assert done.err.splitlines() == [
+        "rlmscope: mem: it cannot be read: Input/output error.",
+        "rlmscope: none.json: it is empty",
+        "rlmscope: pipe: it is neither a file nor a folder",
+    ]
+
+
+def test_a_folder_that_cannot_be_opened_costs_nothing_beside_it(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, scandir = tmp_path / "logs" / "a", os.scandir
+    closed.mkdir(parents=True)
+    shutil.copy(SAMPLES / "official_rlms_0.1.3.jsonl", tmp_path / "logs" / "b.jsonl")
+
+    def guarded(path: Any = ".") -> Any:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    done = call("import", str(tmp_path / "logs"), "--json")
+    assert (done.code, len(done.json)) == (1, 1)
+    assert done.error == "rlmscope: logs/a: it cannot be read: Permission denied.\n"
+
+
+def test_a_file_is_named_once_and_what_runs_lack_alike_is_said_once(call: Call) -> None:
+    forced = call("import", str(SAMPLES / "dspy_rlm_prediction_3.4.1.json"), "--format", "rlms")
+    assert forced.error.count("dspy_rlm_prediction_3.4.1.json") == 1
+    logs = sorted((SAMPLES.parent / "rlms").glob("rlms_0.1.[12].jsonl"))
+    lines = call("import", *map(str, logs)).out.splitlines()
+    runs = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert len(runs) == 4
+    assert [line for line in lines if "the same as of" in line] == [
+        f"  not in the record: the same as of {run}" for run in runs[:2]
+    ]
+    assert sum("rlms logs no usage of its root calls" in line for line in lines) == 2

@@ -133,7 +133,9 @@ class _Import:
             elif source.path.is_file():
                 self._file(source, 0)
             else:
-                self.refuse(source.name, InputError(f"there is no file or folder {str(source.path)!r}"))
+                there = "it is neither a file nor a folder"
+                gone = f"there is no file or folder {str(source.path)!r}"
+                self.refuse(source.name, InputError(there if os.path.exists(source.path) else gone))
                 return
         except (RLMScopeError, OSError) as error:
             self.refuse(source.name, error)
@@ -144,8 +146,10 @@ class _Import:
         """Note that something could not be had."""
         if isinstance(error, RLMScopeError):
             why = str(error)
+            if why.startswith(f"{file} "):  # the file is named once, in front of the sentence
+                why = f"it {why.removeprefix(f'{file} ')}"
         elif isinstance(error, OSError):
-            why = f"{file} cannot be read: {error.strerror or error}."
+            why = f"it cannot be read: {error.strerror or error}."
         else:
             where = _logged(self.home, error)
             why = f"the reader failed ({type(error).__name__}), which was not expected; {where}"
@@ -159,7 +163,9 @@ class _Import:
         formats = ", ".join(IMPORTERS)
         if not self.known:
             what = "it holds no record" if source.is_folder or len(self.unknown) > 1 else "it is no record"
-            self.done.append(Refused(source.name, f"{what} of a known format ({formats})"))
+            nothing = source.path.is_file() and not source.path.stat().st_size
+            words = "it is empty" if nothing else f"{what} of a known format ({formats})"
+            self.done.append(Refused(source.name, words))
             return
         count, names = len(self.unknown), ", ".join(self.unknown[:_NAMED])
         more = f" and {count - _NAMED} more" if count > _NAMED else ""
@@ -175,7 +181,10 @@ class _Import:
             if self.seen > MOST_FILES:
                 raise InputError(f"it holds more than {MOST_FILES:,} files; import parts of it")
             if entry.is_dir(follow_symlinks=False) and depth < _DEEPEST:
-                self._folder(inner, depth + 1, packed)
+                try:
+                    self._folder(inner, depth + 1, packed)
+                except OSError as error:  # it costs this folder, not what stands beside it
+                    self.refuse(inner.name, error)
             elif entry.is_file(follow_symlinks=False):
                 self._file(inner, packed)
             else:
@@ -191,6 +200,9 @@ class _Import:
                 self.refuse(source.name, error)
         elif (format := self._format_of(source)) is not None:
             self._read(format, source)
+        elif (cannot := _unreadable(source)) is not None:
+            self.known += 1
+            self.refuse(source.name, cannot)
         else:
             self.unknown.append(source.name)
 
@@ -246,6 +258,15 @@ def _module(format: str) -> Any:
     """The reader of a format, None where there is none."""
     name = IMPORTERS[format]
     return import_module(name) if find_spec(name) is not None else None
+
+
+def _unreadable(source: Source) -> InputError | None:
+    """Why a file that no reader knows cannot be read at all, None where it can."""
+    try:
+        source.head(1)
+    except InputError as error:
+        return error
+    return None
 
 
 def _imported(written: Written, format: str, file: str) -> Imported:
