@@ -15,7 +15,8 @@ import pytest
 from rlm_core import semconv as sc
 from rlm_core.errors import RecordError
 from tests.support.otlp import TRACE, kind, llm, span
-from traces.collecting import LATE, Collected, Collector
+from traces.collecting import Collected, Collector
+from traces.collecting_trace import LATE
 from traces.home import Home
 from traces.imported import import_facts
 from traces.importers.otlp import read
@@ -198,7 +199,7 @@ def test_a_long_trace_is_not_arranged_anew_for_every_span(rig: Rig, monkeypatch:
         arranged.append(len(spans))
         return run_of_trace(trace_id, spans)
 
-    monkeypatch.setattr("traces.collecting.run_of_trace", counted)
+    monkeypatch.setattr("traces.collecting_trace.run_of_trace", counted)
     spans = [llm(number, 0, f"q{number}", "r") for number in range(1, 60)]
     for each in spans:
         rig.collector.take([each])
@@ -309,3 +310,128 @@ def test_many_senders_at_once_lose_nothing(rig: Rig) -> None:
     for each in done:
         view = read_run(rig.home, each.run_id)
         assert view.summary.problems == 0 and sum(row.kind == "root_call" for row in view.spans) == 32
+
+
+def test_who_brings_spans_waits_for_no_trace_that_is_worked_out(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def long(trace_id: str, spans: list[OtlpSpan]) -> Any:
+        if threading.current_thread() is closing:
+            at_work.set()
+            go_on.wait(60)
+        return run_of_trace(trace_id, spans)
+
+    closing = threading.Thread(target=rig.collector.close)
+    monkeypatch.setattr("traces.collecting_trace.run_of_trace", long)
+    rig.collector.take(SPANS)
+    closing.start()
+    assert at_work.wait(60)
+    rig.collector.take([kind(0, "AGENT", trace="f" * 32)])  # of another trace
+    rig.collector.take([*SPANS, llm(9, 0, "late", "reply")])  # of this one
+    assert len(rig.runs()) == 3
+    go_on.set()
+    closing.join()
+    rig.collector.close()
+    views = [read_run(rig.home, run_id) for run_id in rig.runs()]
+    assert sorted(len(view.spans) for view in views) == [1, 3, 8]
+
+
+def test_spans_that_come_while_their_trace_is_arranged_stand_and_are_arranged_next(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.collector.take(SPANS[:1])
+    (run_id,) = rig.runs()
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def long(trace_id: str, spans: list[OtlpSpan]) -> Any:
+        run = run_of_trace(trace_id, spans)
+        if threading.current_thread() is tending:
+            at_work.set()
+            go_on.wait(60)
+        return run
+
+    tending = threading.Thread(target=rig.collector.tend)
+    with monkeypatch.context() as slow:
+        slow.setattr("traces.collecting_trace.run_of_trace", long)
+        slow.setattr("traces.collecting_trace._SMALL", 0)
+        rig.collector.take(SPANS[1:2])
+        tending.start()
+        assert at_work.wait(60)
+        rig.collector.take([TOOL, AGENT])  # what stands for them in the copy must not take their place
+        go_on.set()
+        tending.join()
+    rows = SpoolRun(rig.home, run_id).poll().by_id
+    assert (rows[TOOL.span_id].name, rows[TOOL.span_id].status) == ("python", "ok")
+    assert (rows[AGENT.span_id].name, rows[AGENT.span_id].status) == ("agent", "ok")
+    rig.collector.take([*SPANS[2:3], SPANS[4]])
+    rig.collector.close()
+    assert shape(read_run(rig.home, run_id)) == shape(imported(rig.home, SPANS))
+
+
+def test_spans_that_are_sent_again_before_their_trace_may_be_arranged_are_answered(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(trace_id: str, spans: list[OtlpSpan]) -> Any:
+        rig.clock.now += 1
+        return run_of_trace(trace_id, spans)
+
+    monkeypatch.setattr("traces.collecting_trace.run_of_trace", slow)
+    rig.collector.take(SPANS)
+    rig.collector.take(SPANS)
+    (done,) = rig.collector.close()
+    assert len(read_run(rig.home, done.run_id).spans) == 8
+
+
+def test_spans_that_could_not_be_written_are_not_acknowledged_when_they_come_again(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while their trace may not be arranged anew."""
+
+    def slow(trace_id: str, spans: list[OtlpSpan]) -> Any:
+        rig.clock.now += 1
+        return run_of_trace(trace_id, spans)
+
+    monkeypatch.setattr("traces.collecting_trace.run_of_trace", slow)
+    rig.collector.take(SPANS[:1])
+    with monkeypatch.context() as broken:
+        broken.setattr(SpoolWriter, "write", lambda self, record: False)
+        for _ in range(2):
+            with pytest.raises(RecordError, match="could not be written"):
+                rig.collector.take(SPANS[1:2])
+    rig.collector.take(SPANS[1:2])
+    (run_id,) = rig.runs()
+    assert SPANS[1].span_id in SpoolRun(rig.home, run_id).poll().by_id
+
+
+def test_a_trace_to_which_nothing_comes_is_closed_however_long_it_takes_to_arrange(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(trace_id: str, spans: list[OtlpSpan]) -> Any:
+        rig.clock.now += 4
+        return run_of_trace(trace_id, spans)
+
+    monkeypatch.setattr("traces.collecting_trace.run_of_trace", slow)
+    rig.collector.take(SPANS[:1])
+    rig.collector.take(SPANS[1:])  # it may be arranged again in 40 seconds
+    rig.clock.now += 5
+    rig.collector.tend()
+    (run_id,) = rig.runs()
+    assert read_run(rig.home, run_id).summary.status == "ok"
+
+
+def test_an_error_in_one_trace_is_said_and_does_not_end_the_others(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(trace_id: str, spans: list[OtlpSpan]) -> Any:
+        if trace_id != TRACE:
+            raise TypeError("unforeseen")
+        return run_of_trace(trace_id, spans)
+
+    rig.collector.take([*SPANS, kind(0, "AGENT", trace="f" * 32)])
+    monkeypatch.setattr("traces.collecting_trace.run_of_trace", broken)
+    rig.collector.close()
+    statuses = sorted(read_run(rig.home, run_id).summary.status for run_id in rig.runs())
+    assert statuses == ["interrupted", "ok"]
+    assert sum("by an error of this program: TypeError('unforeseen')" in said for said in rig.said) == 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import importlib
 import json
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -185,18 +187,51 @@ def test_spans_that_cannot_be_kept_are_to_be_sent_again(rig: Rig) -> None:
 # -- a real instrumentation of a real client
 
 
-@pytest.fixture
-def provider() -> Iterator[TracerProvider]:
-    from openinference.instrumentation.openai import OpenAIInstrumentor
+@dataclass(frozen=True)
+class Words:
+    """What a convention says of the spans that a person makes around the calls, and its instrumentation."""
 
+    package: str
+    agent: dict[str, str]
+    tool: dict[str, str]
+    code: str
+    output: str
+
+
+OPENINFERENCE = Words(
+    "openinference.instrumentation.openai",
+    {sc.OI_KIND: "AGENT"},
+    {sc.OI_KIND: "TOOL"},
+    sc.OI_INPUT,
+    sc.OI_OUTPUT,
+)
+GENAI = Words(
+    "opentelemetry.instrumentation.genai.openai",
+    {sc.OPERATION: "invoke_agent"},
+    {sc.OPERATION: "execute_tool", sc.TOOL_NAME: "python"},
+    "gen_ai.tool.call.arguments",
+    "gen_ai.tool.call.result",
+)
+
+
+@pytest.fixture(params=[OPENINFERENCE, GENAI], ids=["openinference", "genai"])
+def words(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Words:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+    assert isinstance(request.param, Words)
+    return request.param
+
+
+@pytest.fixture
+def provider(words: Words) -> Iterator[TracerProvider]:
+    instrumentor = importlib.import_module(words.package).OpenAIInstrumentor()
     provider = TracerProvider(shutdown_on_exit=False)
-    OpenAIInstrumentor().instrument(tracer_provider=provider)
+    instrumentor.instrument(tracer_provider=provider)
     yield provider
-    OpenAIInstrumentor().uninstrument()
+    instrumentor.uninstrument()
     provider.shutdown()
 
 
-def agent(provider: TracerProvider, server: Loopback, between: Callable[[], None]) -> None:
+def agent(provider: TracerProvider, words: Words, server: Loopback, between: Callable[[], None]) -> None:
     """A loop of a root model and a tool that asks a sub-model, as a person would write it."""
     import openai
 
@@ -207,25 +242,21 @@ def agent(provider: TracerProvider, server: Loopback, between: Callable[[], None
 
     tracer = provider.get_tracer("triage", "2.1")
     question = "How many are about billing?"
-    with tracer.start_as_current_span(
-        "triage", attributes={sc.OI_KIND: "AGENT", sc.OI_INPUT: question}
-    ) as run:
+    with tracer.start_as_current_span("triage", attributes={**words.agent, sc.OI_INPUT: question}) as run:
         messages = [{"role": "system", "content": "Write Python."}, {"role": "user", "content": question}]
         code = ask("root", messages)
-        with tracer.start_as_current_span(
-            "python", attributes={sc.OI_KIND: "TOOL", sc.OI_INPUT: code}
-        ) as tool:
+        with tracer.start_as_current_span("python", attributes={**words.tool, words.code: code}) as tool:
             replies = [
                 ask("gpt-5-mini", [{"role": "user", "content": text}]) for text in ("a refund", "a login")
             ]
-            tool.set_attribute(sc.OI_OUTPUT, str(replies))
+            tool.set_attribute(words.output, str(replies))
         between()
         messages += [{"role": "assistant", "content": code}, {"role": "user", "content": str(replies)}]
         run.set_attribute(sc.OI_OUTPUT, ask("root", messages))
 
 
 def test_an_instrumented_agent_appears_while_it_runs_and_ends_right(
-    tmp_path: Path, provider: TracerProvider
+    tmp_path: Path, provider: TracerProvider, words: Words
 ) -> None:
     home = Home.resolve(tmp_path / "home")
     collector = Collector(home)
@@ -252,7 +283,7 @@ def test_an_instrumented_agent_appears_while_it_runs_and_ends_right(
         sub=lambda prompt: Reply("yes" if "refund" in prompt else "no", usage="cached"),
     )
     with Loopback(script) as server:
-        agent(provider, server, look)
+        agent(provider, words, server, look)
     receiver.shutdown()
     receiver.server_close()
     thread.join()
@@ -268,7 +299,11 @@ def test_an_instrumented_agent_appears_while_it_runs_and_ends_right(
         ("sub_call", "gpt-5-mini", {"input": 9, "output": 1, "total": 10}),
         ("root_call", "root", {"input": 27, "output": 2, "total": 29}),
     ]
+    cell = next(row for row in view.spans if row.kind == "cell")
+    assert text(view, cell, sc.CODE) == "ask(t) for t in tickets"
+    assert text(view, cell, sc.STDOUT) == "['yes', 'no']"
     calls = [row for row in view.spans if row.kind == "sub_call"]
+    assert {str(row.attributes["otlp.scope"]).split()[0] for row in calls} == {words.package}
     told = [(text(view, row, sc.PROMPT), text(view, row, sc.RESPONSE)) for row in calls]
     assert told == [("a refund", "yes"), ("a login", "no")]
     assert all(row.trusted["tokens"] == "reported" for row in calls)

@@ -24,7 +24,7 @@ def run_of_trace(trace_id: str, spans: Sequence[OtlpSpan]) -> ForeignRun:
     `running`, and the run is not closed while its own span is one of them.
     """
     top = arrange(trace_id, spans)
-    run = ForeignRun(FORMAT, _engine(spans), _key(trace_id, spans), top)
+    run = ForeignRun(FORMAT, engine_of(spans), _key(trace_id, spans), top)
     run.closed, run.trace_id = top.status != "running", trace_id
     run.root_model, run.sub_model = (_model(top, kind) for kind in _CALLS)
     run.missing += _complete(top)
@@ -46,7 +46,7 @@ def _key(trace_id: str, spans: Iterable[OtlpSpan]) -> str:
     return f"{trace_id} {sha256_text(' '.join(ended))}"
 
 
-def _engine(spans: Sequence[OtlpSpan]) -> str:
+def engine_of(spans: Sequence[OtlpSpan]) -> str:
     """The program as its resource names it, else the instrumentation that made most of the spans."""
     for span in spans:
         service, version = (span.scope.resource.get(f"service.{part}") for part in ("name", "version"))
