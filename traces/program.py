@@ -23,7 +23,7 @@ from rlm_core.playback import Summed
 from rlm_core.prompts import fence
 from traces.detail import decoded
 from traces.imported import not_again
-from traces.recorded_settings import read_limits, read_options
+from traces.recorded_settings import bounded, read_limits, read_options
 from traces.rows import SpanRow
 from traces.view import RunView
 
@@ -131,7 +131,7 @@ def read_program(view: RunView) -> Program:
     seed = seeds.get("random") if isinstance(seeds, dict) else None
     if type(seed) is not int:
         raise RecordError("The record does not hold the seeds of the run, so it cannot be played again.")
-    calls = list(reader.calls())
+    calls, limits = list(reader.calls()), read_limits(top.attributes.get(sc.LIMITS))
     versions = decoded(top.attributes.get(sc.VERSIONS))
     return Program(
         run_id=view.run_id,
@@ -140,7 +140,7 @@ def read_program(view: RunView) -> Program:
         root_model=_text(top.attributes.get(sc.ROOT_MODEL)) or "",
         sub_model=_text(top.attributes.get(sc.SUB_MODEL)) or "",
         seed=seed,
-        limits=read_limits(top.attributes.get(sc.LIMITS)),
+        limits=limits if view.summary.imported_from is None else bounded(limits),
         versions=versions if isinstance(versions, dict) else {},
         answer=view.summary.answer,
         answer_form=_text(top.attributes.get(sc.ANSWER_VALUE + ".sha256")),

@@ -21,6 +21,13 @@ from traces.detail import decoded
 
 _LEAST: Final = {"max_iterations": 1, "concurrency": 1, "max_workers": 1}
 _MOST: Final = 1 << 62  # of any limit: what no part of the engine can count any more is no limit
+_OF_THE_MACHINE: Final = ("concurrency", "max_workers", "memory_bytes", "scratch_bytes", "scratch_files")
+_OF_THE_PURSE: Final = ("max_iterations", "max_depth", "max_calls", "max_tool_rounds", "max_tool_calls")
+_STRETCHED: Final = (
+    "cell_seconds", "cell_cpu_seconds", "tool_seconds", "request_timeout", "max_prompt_chars",
+    "output_kept_chars", "output_shown_chars", "max_tokens_sub", "max_tokens_root",
+)  # fmt: skip
+_ROOMY: Final = 10
 _SPENDING: Final = ("max_calls", "max_tokens", "max_cost_usd", "max_tool_calls")
 
 
@@ -40,6 +47,34 @@ def read_limits(raw: object, *, spending: bool = False) -> Limits:
     if spending:
         values |= {name: _amount(name, value) for name, value in given.items()}
     return replace(known, **values)
+
+
+def bounded(limits: Limits, *, spending: bool = False) -> Limits:
+    """The limits of a run that a file brought here: what it may take of this machine, and with `spending` of
+    the purse, is no more than any run may take that does not ask for more; texts and times ten times that.
+    """
+    usual, most = Limits(), {}
+    for name in (*_OF_THE_MACHINE, *(_OF_THE_PURSE if spending else ())):
+        most[name] = getattr(usual, name)
+    most |= {name: getattr(usual, name) * _ROOMY for name in _STRETCHED}
+    said = {name: getattr(limits, name) for name in most}
+    return replace(
+        limits,
+        **{name: most[name] for name, value in said.items() if value is None or value > most[name]},
+    )
+
+
+def lowered(was: Limits, now: Limits) -> str | None:
+    """What `bounded` has lowered, as a sentence; None where it was nothing."""
+    names = [one.name for one in fields(Limits) if getattr(was, one.name) != getattr(now, one.name)]
+    if not names:
+        return None
+    said = ", ".join(f"{name} {_said(getattr(now, name))} for {_said(getattr(was, name))}" for name in names)
+    return f"Its record was brought here, so that its limits hold up to the usual ones only: {said}."
+
+
+def _said(limit: object) -> str:
+    return "no limit" if limit is None else f"{limit:,}"
 
 
 def _fits(value: object, example: object, least: int) -> bool:

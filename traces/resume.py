@@ -25,7 +25,7 @@ from traces.detail import decoded, sent_messages
 from traces.home import Home
 from traces.imported import not_again
 from traces.program import Program, Turn, read_program
-from traces.recorded_settings import lacking, read_limits
+from traces.recorded_settings import bounded, lacking, lowered, read_limits
 from traces.replay_facts import top_facts
 from traces.replayability import changed_versions
 from traces.rows import SpanRow
@@ -92,7 +92,8 @@ def continuation(
     facts = top_facts(view)
     views, left_out = _chain(home, view)
     program, struck = _joined([_cut(read_program(one)) for one in views])
-    was = read_limits(facts.text(sc.LIMITS), spending=True)
+    said = read_limits(facts.text(sc.LIMITS), spending=True)
+    was = said if view.summary.imported_from is None else bounded(said, spending=True)
     limits, before = replace(was, **given), spent_before(view, prices or PriceTable())
     _check_limits(view, was, limits, before)
     seeds = decoded(facts.text(sc.SEEDS))
@@ -112,7 +113,7 @@ def continuation(
         ),
         before=before,
         playing=Continuing(program, texts.get, struck, anyway),
-        warnings=(*left_out, *changed_versions(program.versions)),
+        warnings=(*left_out, *filter(None, [lowered(said, was)]), *changed_versions(program.versions)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from rlm_core import semconv as sc
 from rlm_core.corpora import corpus_folder
 from rlm_core.errors import InputError, RecordError
+from rlm_core.limits import Limits
 from rlm_core.telemetry import as_json, sha256_text
 from tests.support.replays import filled, recorded
 from tests.traces.records import OTHER, RUN, record_run, recording
@@ -24,6 +26,7 @@ from traces.exporters.secrets import REDACTED
 from traces.home import Home
 from traces.importers.importing import Imported, Refused, import_paths
 from traces.opinions import judge, opinions, tag
+from traces.program import read_program
 from traces.reading import list_runs, load_run
 from traces.replay import Replayer
 from traces.resume import continuation
@@ -330,6 +333,26 @@ def test_a_hostile_record_loads_no_file_and_names_no_server(
     with pytest.raises((InputError, RecordError), match=words):
         continuation(home, load_run(home, one.run_id), {})
     assert not (tmp_path / "ran").exists()
+
+
+def test_limits_of_a_record_that_was_brought_along_hold_up_to_the_usual_ones(home: Home, out: Out) -> None:
+    """It must not take the machine or the purse of whoever resumes or replays it."""
+    filled(home, "import", lambda home: recorded(home, "x = 1\nFINAL('done')", sub=lambda request: "six"))
+    greedy = {"max_calls": None, "max_iterations": 10**6, "memory_bytes": 1 << 50, "max_cost_usd": "1.5"}
+    greedy |= {"cell_seconds": 1e9, "max_seconds": 7.0, "max_workers": 3}
+    told = {sc.STOP_REASON: "cancelled", sc.LIMITS: as_json(greedy)}
+    path = changed(out(home, list_runs(home)[0].run_id), lambda record: record.get("a", {}).update(told))
+    delete_run(home, list_runs(home)[0].run_id)
+    (one,) = taken(home, path)
+    view, usual = load_run(home, one.run_id), Limits()
+    more = continuation(home, view, {"max_iterations": 50})
+    assert (more.limits.max_calls, more.limits.max_iterations) == (usual.max_calls, 50), "50 was asked for"
+    assert (more.limits.memory_bytes, more.limits.cell_seconds) == (usual.memory_bytes, 600)
+    assert (more.limits.max_cost_usd, more.limits.max_seconds, more.limits.max_workers) == (
+        Decimal("1.5"), 7.0, 3,
+    ), "stricter ones stay"  # fmt: skip
+    assert any("max_calls 5,000 for no limit" in words for words in more.warnings)
+    assert read_program(view).limits.memory_bytes == usual.memory_bytes
 
 
 def test_two_imports_at_once_take_a_run_in_once(home: Home, other: Home, out: Out) -> None:

@@ -21,8 +21,8 @@ _MISSING: Final = (
     "The question and the documents are not in the record, nor what root calls were sent.",
     "The record holds no costs.",
     "Durations lie between the times of events.",
-    "Of its settings (scaffold, prompt pack, retention, policy) and its ledger of budgets only models, limits "
-    "and tokens are taken in.",
+    "Of its settings (scaffold, prompt pack, retention, policy) and its ledger of budgets only models, "
+    "limits and tokens are taken in.",
 )
 
 
