@@ -42,8 +42,8 @@ def import_facts(view: RunView) -> ImportFacts | None:
         format=format_,
         engine=str(facts.get(sc.IMPORT_ENGINE) or "unknown"),
         file=str(facts.get(sc.IMPORT_FILE) or "unknown"),
-        missing=tuple(_sentences(facts.get(sc.IMPORT_MISSING))),
-        problems=tuple(_sentences(facts.get(sc.IMPORT_PROBLEMS))),
+        missing=tuple(sentences_of(facts.get(sc.IMPORT_MISSING))),
+        problems=tuple(sentences_of(facts.get(sc.IMPORT_PROBLEMS))),
     )
 
 
@@ -86,7 +86,8 @@ def trust_reasons(span: SpanRow) -> dict[str, str]:
     return {str(name): str(why) for name, why in said.items()} if isinstance(said, dict) else {}
 
 
-def _sentences(raw: object) -> Iterator[str]:
+def sentences_of(raw: object) -> Iterator[str]:
+    """The sentences of a fact that holds a JSON list of them (`sc.IMPORT_MISSING`), or that is one."""
     listed = _decoded(raw)
     if isinstance(listed, list):
         yield from (str(each) for each in listed if each)

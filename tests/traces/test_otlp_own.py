@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,13 +11,17 @@ from rlm_core import semconv as sc
 from traces.collecting import Collector
 from traces.exporters.otlp import export
 from traces.home import Home
+from traces.imported import import_facts
+from traces.importers.importing import Imported, import_paths
 from traces.importers.otlp import read
 from traces.importers.source import Source
 from traces.importers.writing import write_run
 from traces.otlp.spans import from_json
 from traces.reading import RunView, SpoolRun, list_runs, load_run
+from traces.rows import SpanRow
 from ui.web.samples import install_examples
 
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 #: What is about the record and not about the run.
 OWN = {"run_id", "seq", "trust", "attributes"}
 
@@ -31,6 +36,28 @@ def test_an_exported_run_comes_back_with_its_tree_texts_tokens_and_costs(tmp_pat
         export(home, [summary.run_id], out)
         run_id = (imported if how == "imported" else collected)(other, out)
         same_run(load_run(home, summary.run_id), SpoolRun(other, run_id).poll())
+
+
+@pytest.mark.parametrize("log", ["rlms/rlms_0.1.3.jsonl", "dspy/prediction.json", "otlp/openinference.json"])
+def test_an_imported_run_comes_back_with_its_marks_and_with_what_it_lacks(tmp_path: Path, log: str) -> None:
+    """A number that was derived or is missing does not become a reported one on its way."""
+    home, other = (Home.resolve(tmp_path / name) for name in ("home", "other"))
+    for number, run in enumerate(import_paths(home, [FIXTURES / log])):
+        assert isinstance(run, Imported)
+        out = tmp_path / f"{number}.json"
+        export(home, [run.run_id], out)
+        ours, back = (
+            SpoolRun(*where).poll() for where in ((home, run.run_id), (other, imported(other, out)))
+        )
+        assert [marks_of(row) for row in back.spans] == [marks_of(row) for row in ours.spans]
+        first, second = import_facts(ours), import_facts(back)
+        assert first is not None and second is not None and set(first.missing) <= set(second.missing)
+        assert (second.engine, second.problems) == (first.engine, first.problems)
+
+
+def marks_of(row: SpanRow) -> tuple[Any, ...]:
+    why = row.attributes.get(sc.TRUST_WHY)
+    return row.kind, row.trusted, why, row.tokens, row.cost_usd, row.cost_status, row.seconds, row.start_told
 
 
 def imported(home: Home, path: Path) -> str:

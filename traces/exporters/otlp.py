@@ -17,11 +17,13 @@ from typing import Any, BinaryIO, Final
 
 import rlm_core
 from rlm_core import semconv as sc
+from rlm_core.telemetry import as_json
 from traces.each_run import each_run
 from traces.exporters.files import STILL_RUNNING, ExportDone, new_file
 from traces.exporters.otlp_content import Content, Conversations, Message, SpanWords, plain
 from traces.exporters.redaction import Redactor
 from traces.home import Home
+from traces.imported import import_facts
 from traces.rows import SpanRow
 from traces.runs import Warn
 from traces.view import RunView
@@ -68,7 +70,9 @@ def _notes(view: RunView) -> Iterator[str]:
 
 def _write_run(file: BinaryIO, view: RunView, redactor: Redactor) -> None:
     resource = {"attributes": _pairs({"service.name": "rlmscope", sc.RUN_ID: view.run_id})}
-    scope = {"name": "rlmscope", "version": view.summary.engine_version or rlm_core.__version__}
+    ours = view.summary.imported_from in (None, sc.IMPORT_OWN)
+    version = view.summary.engine_version if ours else None
+    scope = {"name": "rlmscope", "version": version or rlm_core.__version__}
     file.write(f'{{"resource":{_json(resource)},"scopeSpans":[{{"scope":{_json(scope)},"spans":['.encode())
     for number, span in enumerate(_spans(view, redactor)):
         file.write((",\n" if number else "\n").encode() + _json(span).encode())
@@ -113,6 +117,12 @@ def _span(
     view: RunView, span: SpanRow, trace_id: str, words: SpanWords, messages: Sequence[Message] | None
 ) -> dict[str, Any]:
     facts = {sc.KIND: span.kind, sc.OI_KIND: _viewers_kind(span.kind), **span.attributes}
+    if span.parent_id is None and (imported := import_facts(view)) is not None:
+        facts |= {
+            sc.IMPORT_ENGINE: imported.engine,
+            sc.IMPORT_MISSING: as_json(imported.missing),
+            sc.IMPORT_PROBLEMS: as_json(imported.problems),
+        }
     facts[sc.STATUS] = span.status
     said = words.attributes(facts, messages)
     status: dict[str, Any] = {"code": _OK if span.status == "ok" else _ERROR}

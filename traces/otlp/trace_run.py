@@ -8,6 +8,7 @@ from typing import Final
 
 from rlm_core import semconv as sc
 from rlm_core.telemetry import sha256_text
+from traces.imported import sentences_of
 from traces.importers.foreign import ForeignRun, ForeignSpan
 from traces.otlp.arranging import AWAITED, MADE, arrange
 from traces.otlp.messages import last_of
@@ -27,9 +28,22 @@ def run_of_trace(trace_id: str, spans: Sequence[OtlpSpan]) -> ForeignRun:
     run = ForeignRun(FORMAT, engine_of(spans), _key(trace_id, spans), top)
     run.closed, run.trace_id = top.status != "running", trace_id
     run.root_model, run.sub_model = (_model(top, kind) for kind in _CALLS)
-    run.missing += _complete(top)
-    run.missing += _gaps(top)
+    _told_before(run)
+    for sentence in (*_complete(top), *_gaps(top)):
+        if sentence not in run.missing:
+            run.missing.append(sentence)
     return run
+
+
+def _told_before(run: ForeignRun) -> None:
+    """What was known of a run that was imported before it was exported: its program, and what it lacks."""
+    told = run.top.attributes
+    told.pop(sc.IMPORT_FILE, None)  # it is read from another one now
+    engine = told.pop(sc.IMPORT_ENGINE, None)
+    if isinstance(engine, str) and engine:
+        run.engine = engine[:200]
+    run.missing += sentences_of(told.pop(sc.IMPORT_MISSING, None))
+    run.problems += sentences_of(told.pop(sc.IMPORT_PROBLEMS, None))
 
 
 def settle(run: ForeignRun) -> ForeignRun:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from rlm_core import semconv as sc
 from rlm_core.telemetry import Attribute, as_json
 from traces.facts import usd_amount
-from traces.importers.foreign import ForeignSpan, Told, derived, missing, reported
+from traces.importers.foreign import ForeignSpan, Mark, T, TokenUse, Told, derived, missing, reported
 from traces.importers.source import as_text
 from traces.otlp import conventions, messages
 from traces.otlp.spans import OtlpSpan
+from traces.rows import marks
 
 SAID_KIND: Final = "otlp.kind"  # what the span's own convention calls it
 SCOPE: Final = "otlp.scope"  # the instrumentation that made it, with its version
@@ -248,12 +249,43 @@ def _own(span: OtlpSpan, kind: sc.Kind) -> ForeignSpan:
     if kind in ("root_call", "sub_call"):
         out.tokens, out.cost = conventions.tokens_of(span), _own_cost(told)
         whole |= conventions.COUNTED
+    _trust_as_told(out, told)
     whole |= {*messages.TEXTS, sc.STATUS, sc.KIND, sc.TRUST, sc.TRUST_WHY, sc.OI_INPUT, sc.OI_OUTPUT,
               "input.mime_type", "output.mime_type"}  # fmt: skip
     facts = {key: value for key, value in told.items() if key not in whole and not messages.FLAT.match(key)}
-    out.attributes = {key: _bounded(value)[0] for key, value in facts.items() if value is not None}
-    out.attributes |= _events(span)[0]
+    bounded = {key: _bounded(value) for key, value in facts.items() if value is not None}
+    events, cut_events = _events(span)
+    out.attributes = {key: value for key, (value, _) in bounded.items()} | events
+    if cut := sum(shortened for _, shortened in bounded.values()) + cut_events:
+        out.attributes[LEFT_OUT] = as_json({"left_out": 0, "cut": cut})
     return out
+
+
+def _trust_as_told(out: ForeignSpan, told: Mapping[str, Any]) -> None:
+    """The marks of a run that was imported before it was exported: what was derived or missing there is not
+    reported here. Tokens that are known to be wrong stand apart from those that count.
+    """
+    said = marks(text) if isinstance(text := told.get(sc.TRUST), str) else {}
+    held = messages.decoded(told.get(sc.TRUST_WHY))
+    why = {name: str(sentence) for name, sentence in held.items()} if isinstance(held, Mapping) else {}
+    if said.get("tokens") == "known_wrong":
+        raw = messages.decoded(told.get(sc.USAGE_RAW))
+        sides = [raw.get(side) for side in ("input", "output")] if isinstance(raw, Mapping) else []
+        counts = [count for count in sides if type(count) is int]
+        out.tokens = Told(TokenUse(*counts) if len(counts) == 2 else None, "known_wrong")
+    out.start = _marked(out.start, said.get("start"), why.get("start"))
+    out.seconds = _marked(out.seconds, said.get("seconds"), why.get("seconds"))
+    out.tokens = _marked(out.tokens, said.get("tokens"), why.get("tokens"))
+    out.cost = _marked(out.cost, said.get("cost"), why.get("cost"))
+
+
+def _marked(told: Told[T], mark: str | None, why: str | None) -> Told[T]:
+    """A number with the mark that it had; one that is not there is missing."""
+    if mark == "missing":
+        return missing(why)
+    if mark is None or (told.value is None and mark != "known_wrong"):
+        return told
+    return Told(told.value, cast(Mark, mark), why)
 
 
 def _own_cost(told: Mapping[str, Any]) -> Told[Decimal]:
