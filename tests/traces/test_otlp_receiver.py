@@ -6,10 +6,12 @@ import gzip
 import http.client
 import importlib
 import json
+import socket
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,26 @@ def test_bodies_are_bounded_as_sent_and_as_unpacked(rig: Rig, monkeypatch: pytes
     assert rig.send(parts, {**JSON, "Transfer-Encoding": "chunked"})[0] == 413
     fits = gzip.compress(b" " * 9_000 + packed(GOOD))
     assert rig.send(fits, {**JSON, "Content-Encoding": "gzip"})[0] == 200
+
+
+def test_no_sender_waits_for_others_that_stop_in_the_middle(rig: Rig) -> None:
+    host = f"127.0.0.1:{rig.receiver.port}"
+    head = f"POST /v1/traces HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    lengths = ["Content-Length: 100", "Content-Length: 30000000", "Transfer-Encoding: chunked"]
+    with ExitStack() as hanging:
+        for number in range(3 * (module._AT_ONCE + 1)):
+            other = hanging.enter_context(socket.create_connection(("127.0.0.1", rig.receiver.port)))
+            other.sendall(f"{head}{lengths[number % 3]}\r\n\r\n".encode())
+        assert rig.send(packed(GOOD), JSON)[0] == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_comes_too_slowly_is_refused(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, chunked: bool
+) -> None:
+    monkeypatch.setattr(module, "_LONGEST", -1.0)
+    headers = {**JSON, **({"Transfer-Encoding": "chunked"} if chunked else {})}
+    assert rig.send(iter([b"{}"]) if chunked else b"{}", headers)[0] == 408
 
 
 def test_spans_that_cannot_be_kept_are_to_be_sent_again(rig: Rig) -> None:

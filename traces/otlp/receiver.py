@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 
@@ -24,8 +25,11 @@ LARGEST_BODY: Final = 64 * 1024 * 1024  # bytes, as sent and as unpacked
 _LARGEST_LINE: Final = 1024  # of the head of a chunk
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
-_AT_ONCE: Final = 4  # bodies that are held at one time
+_AT_ONCE: Final = 4  # bodies that are unpacked and read at one time
+_LARGE: Final = 1024 * 1024  # bytes of a body for which a sender waits while as many others are large
 _SLOW: Final = 30.0  # seconds in which nothing comes of a request
+_LONGEST: Final = 120.0  # seconds that a body may take to come
+_PIECE: Final = 65_536  # bytes
 _IGNORED: Final = ("/v1/metrics", "/v1/logs")
 _REASONS: Final = 3  # refused spans of which the answer says why
 _INVALID: Final = 3  # google.rpc.Code
@@ -64,6 +68,7 @@ class Receiver(ThreadingHTTPServer):
         super().__init__((HOST, port), _Handler)
         self.take, self._say = take, say
         self.bodies = threading.BoundedSemaphore(_AT_ONCE)
+        self.large = threading.BoundedSemaphore(_AT_ONCE)
         self._lock = threading.Lock()
         self._said: set[str] = set()
         self._counts = Counts(0, 0)
@@ -113,8 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
             kind = self.headers.get_content_type()
             if kind not in (_PROTOBUF, _JSON):
                 raise _Refusal(415, f"Bodies must be {_PROTOBUF} or {_JSON}.")
+            packed = self._body()  # from a sender that may be slow, for which no other waits
             with self.server.bodies:
-                body = self._unpacked(self._body())
+                body = self._unpacked(packed)
                 self._answer(kind, self._traces(kind, body) if path == "/v1/traces" else self._ignored(path))
         except _Refusal as refusal:
             self._refuse(refusal)
@@ -132,20 +138,33 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
-            return self._chunked()
+            with self.server.large:
+                return self._chunked()
         raw = self.headers.get("Content-Length", "")
         if not raw.isdecimal() or len(raw) > 18:
             raise _Refusal(411, "The request does not say how long it is.")
         if int(raw) > LARGEST_BODY:
             raise _too_large()
-        body = self.rfile.read(int(raw))
-        if len(body) != int(raw):
-            raise _Refusal(400, "The request ends too early.")
-        return body
+        with self.server.large if int(raw) > _LARGE else nullcontext():
+            return self._read(int(raw), time.monotonic() + _LONGEST)
+
+    def _read(self, size: int, until: float) -> bytes:
+        """So many bytes of the body, a piece at a time: who sends one now and then would hold us for ever."""
+        parts: list[bytes] = []
+        left = size
+        while left:
+            part = self.rfile.read1(min(left, _PIECE))
+            if not part:
+                raise _Refusal(400, "The request ends too early.")
+            if time.monotonic() > until:
+                raise _Refusal(408, "The request takes too long.")
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
 
     def _chunked(self) -> bytes:
-        parts: list[bytes] = []
-        left = LARGEST_BODY
+        body = bytearray()
+        left, until = LARGEST_BODY, time.monotonic() + _LONGEST
         while True:
             head = self.rfile.readline(_LARGEST_LINE).split(b";")[0].strip()
             try:
@@ -155,12 +174,11 @@ class _Handler(BaseHTTPRequestHandler):
             if size < 0 or size > left:
                 raise _too_large()
             left -= size
-            parts.append(self.rfile.read(size))
-            ended = self.rfile.readline(_LARGEST_LINE)  # after a chunk, or after the last one
-            if len(parts[-1]) != size or not ended:
+            body += self._read(size, until)
+            if not self.rfile.readline(_LARGEST_LINE):  # after a chunk, or after the last one
                 raise _Refusal(400, "The request ends too early.")
             if size == 0:
-                return b"".join(parts)
+                return bytes(body)
 
     def _unpacked(self, body: bytes) -> bytes:
         encoding = self.headers.get("Content-Encoding", "identity").lower()
