@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from rlm_core import semconv as sc
 from tests.support.outlines import LOGS, SAMPLES, outline, taken, texts
 from traces.home import Home
 from traces.importers.importing import Refused, import_paths
+from traces.importers.source import Source
+from traces.importers.values import documents
 
 DSPY = LOGS / "dspy"
 WHOLE = """
@@ -128,7 +131,21 @@ def test_lines_that_cannot_be_read_are_counted(home: Home, tmp_path: Path) -> No
     lines = (DSPY / "many.jsonl").read_text().splitlines()
     (tmp_path / "many.jsonl").write_text("\n".join([lines[0], lines[1][:300], lines[1]]))
     done = [one for one, _ in taken(home, tmp_path / "many.jsonl")]
-    assert [one.problems for one in done] == [("Lines of the file that cannot be read: 1.",)] * 2
+    assert [one.problems for one in done] == [(), ("Lines of the file that cannot be read: 1.",)]
+
+
+def test_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
+    """A file of many predictions need not fit into memory."""
+    file, looked = tmp_path / "many.jsonl", []
+    file.write_text((DSPY / "many.jsonl").read_text() * 20)
+
+    def wanted(value: Any) -> bool:
+        looked.append(1)
+        return True
+
+    found = documents(Source(file, file.name), wanted)
+    assert next(found).value == json.loads((DSPY / "many.jsonl").read_text().splitlines()[0])
+    assert len(looked) == 2 and len(list(found)) == 39
 
 
 def test_a_printed_prediction_is_read_as_text_and_never_run(home: Home, tmp_path: Path) -> None:

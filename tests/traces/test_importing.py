@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,8 +131,30 @@ def test_archives_are_bounded(home: Home, tmp_path: Path, monkeypatch: pytest.Mo
     cut.write_bytes(many.read_bytes()[:-30])
     reasons = [reason for _, reason in why(import_paths(home, [bomb, large, many, nested, cut]))]
     assert all("holds more than" in reason for reason in reasons[:3])
-    assert "of a known format" in reasons[3]
+    assert reasons[3] == "archives inside archives inside archives are not opened"
     assert reasons[4] == "it is a zip archive that is damaged or cut off"
+
+
+def test_archives_inside_an_archive_share_its_bound(
+    home: Home, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a small file would unpack to terabytes, each part of it within the bound."""
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 1 << 20)
+    inner = gzip.compress(bytes(400 << 10))
+    members = {f"{n}.gz": inner for n in range(5)} | {"a.jsonl": exported.read_bytes()}
+    first, second = (zipped(tmp_path / name, members) for name in ("first.zip", "second.zip"))
+    done = import_paths(home, [first, second])
+    assert new(done) == [RUN, OTHER], "what is no archive comes in"
+    refused = [file for file, reason in why(done) if "holds more than" in reason]
+    assert refused == [f"{name}.zip/{n}.gz" for name in ("first", "second") for n in (2, 3, 4)]
+
+
+def test_a_tar_archive_is_named_as_what_it_is(home: Home, exported: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "runs.tgz"
+    with tarfile.open(packed, "w:gz") as out:
+        out.add(exported, "runs.jsonl")
+    done = import_paths(home, [packed])
+    assert [reason for _, reason in why(done)] == ["it is a tar archive: unpack it, or give a zip of it"]
 
 
 def test_a_cut_gz_gives_what_comes_before(home: Home, exported: Path) -> None:

@@ -23,7 +23,7 @@ from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RLMScopeError
 from rlm_core.telemetry import preview
 from traces.home import Home
-from traces.importers import IMPORTERS
+from traces.importers import IMPORTERS, unpacking
 from traces.importers.source import Source
 from traces.importers.unpacking import Readable, Unpacked, blocks_of, copied, is_packed, place_in, unpacked
 from traces.importers.writing import Written, write_run
@@ -123,6 +123,7 @@ class _Import:
     known: int = 0  # files and folders of a known format
     unknown: list[str] = field(default_factory=list)  # files of the present folder that are of none
     seen: int = 0  # files of the present folder
+    room: int = 0  # bytes that may still be unpacked of the present archive and those inside it
 
     def take(self, source: Source) -> None:
         """What a person named: a file, a folder or an archive."""
@@ -191,14 +192,21 @@ class _Import:
                 self.unknown.append(inner.name)
 
     def _file(self, source: Source, packed: int) -> None:
-        if is_packed(source) and packed < _PACKED_TWICE:
-            try:
-                with unpacked(source) as inner:
+        try:
+            if is_packed(source):
+                if packed == _PACKED_TWICE:
+                    raise InputError("archives inside archives inside archives are not opened")
+                self.room = self.room if packed else unpacking.MOST_BYTES
+                with unpacked(source, self.room) as inner:
+                    self.room -= inner.size
                     self._inside(inner, packed + 1)
-            except (RLMScopeError, OSError) as error:
-                self.known += 1
-                self.refuse(source.name, error)
-        elif (format := self._format_of(source)) is not None:
+                return
+        except (RLMScopeError, OSError) as error:
+            self.known += 1
+            self.room = 0 if isinstance(error, unpacking.TooMuch) else self.room
+            self.refuse(source.name, error)
+            return
+        if (format := self._format_of(source)) is not None:
             self._read(format, source)
         elif (cannot := _unreadable(source)) is not None:
             self.known += 1

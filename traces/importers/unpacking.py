@@ -20,12 +20,14 @@ from rlm_core.errors import InputError
 from traces.importers.source import Source
 
 MOST_ENTRIES: Final = 10_000
-MOST_BYTES: Final = 2 << 30  # of all that is unpacked out of one archive
+MOST_BYTES: Final = 2 << 30  # of all that is unpacked out of one archive and those inside it
 _BLOCK: Final = 1 << 20
 _LONGEST_NAME: Final = 240  # bytes of one part: what every file system takes
 _ENCRYPTED: Final = 1
 _GZIP: Final = b"\x1f\x8b"
 _GZIP_FORM: Final = 31  # of zlib: with the head and the checksum of a gz file
+_TAR: Final = b"ustar"
+_TAR_MARK: Final = slice(257, 262)  # where that stands
 _ZIPS: Final = (b"PK\x03\x04", b"PK\x05\x06")
 #: What reading a damaged archive raises, an unknown method of packing (NotImplementedError) among it.
 _BROKEN: Final = (
@@ -48,26 +50,35 @@ class TooMuch(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What an archive holds, a folder (zip) or a file (gz), and members that were left out, with why."""
+    """What an archive holds, a folder (zip) or a file (gz), its size in bytes, and members that were left
+    out, with why.
+    """
 
     source: Source
+    size: int
     refused: tuple[tuple[str, str], ...] = ()
 
 
 def is_packed(source: Source) -> bool:
-    """Whether a file is an archive, by how it begins. Raises InputError when it cannot be read."""
-    return source.head(4).startswith((_GZIP, *_ZIPS))
+    """Whether a file is an archive, by how it begins. Raises InputError when it cannot be read, or is an
+    archive of another kind.
+    """
+    head = source.head(_TAR_MARK.stop)
+    if head[_TAR_MARK] == _TAR:
+        raise InputError("it is a tar archive: unpack it, or give a zip of it")
+    return head.startswith((_GZIP, *_ZIPS))
 
 
 @contextmanager
-def unpacked(source: Source) -> Iterator[Unpacked]:
-    """What an archive holds, in a folder that lives as long as the block. What is damaged or must not be
-    unpacked is left out, and said.
+def unpacked(source: Source, most: int) -> Iterator[Unpacked]:
+    """What an archive holds, at most `most` bytes, in a folder that lives as long as the block. What is
+    damaged or must not be unpacked is left out, and said.
 
     Raises InputError for one that is damaged as a whole, or holds too much.
     """
     with tempfile.TemporaryDirectory(prefix="rlmscope-import-") as made:
-        yield _gunzipped(source, Path(made)) if source.head(2) == _GZIP else _unzipped(source, Path(made))
+        folder, packed = Path(made), source.head(2)
+        yield _gunzipped(source, folder, most) if packed == _GZIP else _unzipped(source, folder, most)
 
 
 def place_in(folder: Path, name: str) -> Path:
@@ -127,19 +138,20 @@ def _is_name(part: str) -> bool:
     return part.isprintable() and ":" not in part and len(part.encode()) <= _LONGEST_NAME
 
 
-def _gunzipped(source: Source, folder: Path) -> Unpacked:
+def _gunzipped(source: Source, folder: Path, most: int) -> Unpacked:
     target, refused = folder / "file", []
     try:
         with source.path.open("rb") as stream:
-            copied(_inflated(stream), target)
+            copied(_inflated(stream), target, most)
     except _BROKEN:
         if not target.exists() or not target.stat().st_size:
             raise InputError("it is a gz file that is damaged or cut off") from None
         refused.append((source.name, "the gz file is damaged or cut off: what comes after is missing"))
-    return Unpacked(Source(target, source.name.removesuffix(".gz")), tuple(refused))
+    name = source.name.removesuffix(".gz")
+    return Unpacked(Source(target, name), target.stat().st_size, tuple(refused))
 
 
-def _unzipped(source: Source, folder: Path) -> Unpacked:
+def _unzipped(source: Source, folder: Path, most: int) -> Unpacked:
     try:
         archive = zipfile.ZipFile(source.path)
     except _BROKEN:
@@ -149,7 +161,7 @@ def _unzipped(source: Source, folder: Path) -> Unpacked:
         infos = [info for info in archive.infolist() if not info.is_dir()]
         if len(infos) > MOST_ENTRIES:
             raise TooMuch(f"it holds more than {MOST_ENTRIES:,} files: import parts of it")
-        left = MOST_BYTES
+        left = most
         for info in infos:
             try:
                 left -= _member(archive, info, folder, left)
@@ -157,7 +169,7 @@ def _unzipped(source: Source, folder: Path) -> Unpacked:
                 raise
             except InputError as error:
                 refused.append((f"{source.name}/{info.filename[:200]}", str(error)))
-    return Unpacked(Source(folder, source.name), tuple(refused))
+    return Unpacked(Source(folder, source.name), most - left, tuple(refused))
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, left: int) -> int:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from rlm_core.telemetry import sha256_text
@@ -137,20 +138,40 @@ class Document(NamedTuple):
 def documents(source: Source, wanted: Callable[[Any], bool]) -> Iterator[Document]:
     """What a file of JSON may hold: one value, a list of them, lines of them, or the beginning of one.
 
-    `wanted` tells a value that is looked for. Raises InputError when the file cannot be read.
+    `wanted` tells a value that is looked for; of lines only such are given, one at a time, and what cannot be
+    read beside them is said with the last. Raises InputError when the file cannot be read.
     """
+    if _begins_as_lines(source):
+        yield from _of_lines(source, wanted)
+        return
     value, whole = whole_or_part(source)
     if whole:
         every = value if isinstance(value, list) and not wanted(value) else [value]
         yield from map(Document, every)
-        return
-    lines = [line.value for line in source.lines()]
-    if any(map(wanted, lines)):
-        lost = sum(line is None for line in lines)
-        problem = f"Lines of the file that cannot be read: {lost:,}." if lost else None
-        yield from (Document(line, True, problem) for line in lines)
+    elif any(wanted(line.value) for line in source.lines()):
+        yield from _of_lines(source, wanted)
     else:
         yield Document(value, False, "The file ends in the middle: what stands after that is lost.")
+
+
+def _begins_as_lines(source: Source) -> bool:
+    """Whether the first line is a value of its own and another line follows."""
+    first = list(islice(source.lines(), 2))
+    return len(first) == 2 and first[0].value is not None
+
+
+def _of_lines(source: Source, wanted: Callable[[Any], bool]) -> Iterator[Document]:
+    last: Document | None = None
+    lost = 0
+    for line in source.lines():
+        lost += line.value is None
+        if wanted(line.value):
+            if last is not None:
+                yield last
+            last = Document(line.value)
+    if last is not None:
+        problem = f"Lines of the file that cannot be read: {lost:,}." if lost else None
+        yield last._replace(problem=problem)
 
 
 def _part(cut: str) -> Any:
