@@ -180,14 +180,15 @@ class Recording:
         why = f"; its file {self.spool_path} was removed meanwhile" if self._writer.removed else ""
         return f"trace incomplete: {records} could not be written{why}"
 
-    def close(self, status: str) -> None:
+    def close(self, status: str, *, hurried: Callable[[], bool] = lambda: False) -> None:
         """Write the final record (ok, error or cancelled) and give up the liveness lock. Then wait, a few
-        seconds at most, for spans that are sent elsewhere. Idempotent.
+        seconds at most, for spans that are sent elsewhere; a moment only once somebody wants the end, as
+        `hurried` says. Idempotent.
         """
         if self._alive.held:  # else it was closed before, or there is no file
             self._end(status)
         if self._sender is not None:
-            self.unsent = self._sender.close(hurried=status == "cancelled")
+            self.unsent = self._sender.close(hurried=lambda: status == "cancelled" or hurried())
 
     def _end(self, status: str) -> None:
         self._writer.finish(self.recorder.clock(), status)

@@ -74,7 +74,8 @@ def record_replay(
             )  # fmt: skip
             if recorder.top is not None:
                 recorder.event(recorder.top, sc.EV_REPLAY, _came_of(trial))
-            recording.close("cancelled" if cancelled() else "error" if trial.answer is None else "ok")
+            status = "cancelled" if cancelled() else "error" if trial.answer is None else "ok"
+            recording.close(status, hurried=cancelled)
     finally:
         if recorder.top is None:
             _forget(recording)

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,8 @@ from traces.sending_http import Session, check_settings, quiet
 
 _QUEUE: Final = 16_384  # spans that wait at most, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
 _MOST_EVENTS: Final = 128  # of one span, as the SDK has it
-_HURRIED: Final = 1.0  # seconds that the end of a cancelled run waits at most
+_HURRIED: Final = 1.0  # seconds that an end is waited for by somebody who cancelled the run, or wants it over
+_LOOK: Final = 0.1  # seconds between looks whether somebody does
 _silent: set[str] = set()  # receivers that took nothing in the time there was: later runs wait less for them
 
 
@@ -79,25 +81,25 @@ class SpanSender(SpanProcessor):
         with suppress(Exception), quiet():
             self._batch.on_end(self._with_its_own(span))
 
-    def close(self, *, hurried: bool = False) -> str | None:
+    def close(self, *, hurried: Callable[[], bool] = lambda: False) -> str | None:
         """Wait, a few seconds at most, until what was recorded is sent. What was not, in one sentence with a
-        count; None when nothing is missing. `hurried`: the run was cancelled, wait a moment only.
+        count; None when nothing is missing. `hurried` says, also while this waits, whether somebody wants
+        the end: from then on it waits a moment only.
         """
         if os.getpid() != self._owner:
             return None
         if self._closed is None:
             patience = self._target.patience
-            if hurried or self._target.endpoint in _silent:
+            if self._target.endpoint in _silent:
                 patience = min(patience, _HURRIED)
             self._session.ending = True
             ending = threading.Thread(target=self._end, name="rlmscope-sending", daemon=True)
             ending.start()
-            ending.join(patience)
-            waited = patience if ending.is_alive() else None
+            waited, was_hurried = _wait(ending, patience, hurried)
             self._closed = self._missing(waited)
             if waited is None or self._exporter.arrived:
                 _silent.discard(self._target.endpoint)
-            elif not hurried:
+            elif not was_hurried:
                 _silent.add(self._target.endpoint)
             self._exporter.give_up()
         return self._closed or None
@@ -131,3 +133,19 @@ class SpanSender(SpanProcessor):
             if span.attributes and span.attributes.get(sc.KIND) == "root_call":
                 messages = self._conversations.of(span.attributes)
         return EndedSpan(span, self._events.pop(context.span_id, []), messages)
+
+
+def _wait(
+    ending: threading.Thread, patience: float, hurried: Callable[[], bool]
+) -> tuple[float | None, bool]:
+    """Wait for a thread; how many seconds were not enough (None: they were), and whether it was hurried."""
+    began = time.monotonic()
+    allowed, hurry = patience, False
+    while ending.is_alive():
+        waited = time.monotonic() - began
+        if not hurry and hurried():
+            hurry, allowed = True, min(patience, waited + _HURRIED)
+        if waited >= allowed:
+            return round(allowed, 1) if hurry else allowed, hurry
+        ending.join(min(_LOOK, allowed - waited))
+    return None, hurry

@@ -253,7 +253,7 @@ def _recorded(
             known = isinstance(error, RLMScopeError)
             words = str(error) if known else unexpected(error, home.root / LOGS)
             answer = _so_far(home, recording, words)
-        recording.close(_status(answer))
+        recording.close(_status(answer), hurried=lambda: interrupts.cancelled)
     return recording, answer, interrupts.cancelled
 
 

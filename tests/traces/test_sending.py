@@ -314,6 +314,27 @@ def test_after_one_run_a_receiver_that_hangs_is_hardly_waited_for(
     assert second.unsent is not None and "within 0.05 s" in second.unsent
 
 
+def test_who_wants_the_end_does_not_wait_for_a_receiver_that_hangs(
+    tmp_path: Path, send_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when that is wished while the end of a run waits."""
+    monkeypatch.setattr("traces.sending_spans._HURRIED", 0.05)
+    asked: list[bool] = []
+
+    def hurried() -> bool:
+        asked.append(len(asked) > 1)
+        return asked[-1]
+
+    with receiver(hangs=True) as there:
+        send_to(there.url, BSP_EXPORT_TIMEOUT="3600000")
+        made = open_recording(home_in(tmp_path), RUN, {})
+        fill_run(made)
+        made.close("ok", hurried=hurried)
+        assert not there.open.is_set()
+    assert asked == [False, False, True] and made.unsent is not None
+    assert load_run(home_in(tmp_path), RUN).summary.status == "ok"
+
+
 def test_a_full_queue_loses_spans_of_the_copy_and_counts_them(
     tmp_path: Path, send_to: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
