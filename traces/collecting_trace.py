@@ -37,6 +37,7 @@ _SMALL: Final = 300  # spans of a trace that is arranged at once by who brings o
 _PART: Final = 300  # spans or records that are written while others wait
 _PAUSE: Final = 0.001  # seconds between two parts, in which the others come first
 _SHARE: Final = 10  # of the time at most one tenth goes into arranging one trace anew
+_LAST_PAUSE: Final = 1.0  # seconds after which a small trace is arranged anew, whatever it took before
 LATE: Final = "These spans came after the run of their trace was closed: it holds those before them."
 FILE: Final = "rlmscope collect"  # where such a run comes from, in place of the name of a file
 
@@ -122,12 +123,21 @@ class CollectedTrace:
         for start in range(0, len(spans), _PART):
             part = spans[start : start + _PART]
             told = {span.span_id for span in part}
-            records = self._records(run_of_trace(self.trace_id, part))
+            records = [self._below_its_own(r) for r in self._records(run_of_trace(self.trace_id, part))]
             if not self._put(records, told.__contains__):
                 raise RecordError("The spans could not be written: the disk may be full.")
             with self._state:
                 self._unwritten -= told
                 self._dirty = True  # what they are in the trace is to be written again
+
+    def _below_its_own(self, record: Record) -> Record:
+        """The start of a span that came, below a parent that stands in the file, else below the one it named
+        itself: what was only made for a part of the trace is not written.
+        """
+        span = self.spans.get(record.get("span_id", "")) if record["kind"] == "s" else None
+        if span is None or record["parent_id"] in self._diff.starts:
+            return record
+        return {**record, "parent_id": span.parent_id}
 
     def arrange(self, *, now: bool = False) -> bool:
         """Write down what follows from all that has come. False where another thread does that, or it was
@@ -147,7 +157,8 @@ class CollectedTrace:
             run = run_of_trace(self.trace_id, spans)
             self.ended = run.closed
             self._write(run, there)
-            self._next = self._clock() + (self._clock() - began) * _SHARE
+            pause = (self._clock() - began) * _SHARE
+            self._next = self._clock() + (min(pause, _LAST_PAUSE) if len(spans) <= _SMALL else pause)
             return True
         finally:
             self._arranging.release()

@@ -43,6 +43,8 @@ def export(state: State, /, runs: tuple[str, ...], **options: Any) -> int:
     given = [name for key, name in _OF_SFT.items() if options[key]]
     if form != "sft" and given:
         raise click.UsageError(f"{given[0]} is for --format sft only, not for {form}")
+    if str(options["out"]) == "-":
+        raise click.UsageError("--out is the path of a new file; nothing is written to standard output")
     run_ids = _run_ids(state, runs, options["tag"], everything=options["everything"])
     if form == "sft":
         return _training_data(state, run_ids, options)
@@ -53,7 +55,7 @@ def export(state: State, /, runs: tuple[str, ...], **options: Any) -> int:
     if state.as_json:
         print_json(done.to_json())
     else:
-        click.echo("\n".join(done_lines(done)))
+        click.echo("\n".join(done_lines(done, options["out"])))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ui.figures import counted
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 _NAMED: Final = 10  # runs that are named with the reason why they are left out
 
 
-def done_lines(done: ExportDone) -> Iterator[str]:
-    """A finished export in lines."""
+def done_lines(done: ExportDone, out: Path) -> Iterator[str]:
+    """A finished export in lines, `out` as it was asked for."""
     yield f"{counted(len(done.run_ids), 'run')} written"
     if done.redacted:
         yield _replaced(done.redacted)
     yield from map(line, done.notes)
-    yield line(f"written: {done.path}")
+    yield line(f"written: {out}")
 
 
 def sft_lines(done: Exported) -> Iterator[str]:

@@ -435,3 +435,33 @@ def test_an_error_in_one_trace_is_said_and_does_not_end_the_others(
     statuses = sorted(read_run(rig.home, run_id).summary.status for run_id in rig.runs())
     assert statuses == ["interrupted", "ok"]
     assert sum("by an error of this program: TypeError('unforeseen')" in said for said in rig.said) == 1
+
+
+def test_calls_that_come_alone_stand_below_what_they_named_and_soon_as_what_they_are(rig: Rig) -> None:
+    rig.collector.take(SPANS[:1])
+    (run_id,) = rig.runs()
+    (trace,) = rig.collector._open.values()
+    trace._next = 1e9  # as after the first time, which loads what is needed and takes long
+    for each in SPANS[1:4]:
+        rig.collector.take([each])
+    rows = read_run(rig.home, run_id).by_id
+    assert [rows[each.span_id].parent_id for each in SPANS[1:3]] == [TOOL.span_id] * 2
+    assert not any(row.orphan for row in rows.values())
+    trace._next = 0.0
+    rig.collector.tend()
+    assert {row.kind for row in read_run(rig.home, run_id).spans if row.parent_id == TOOL.span_id} == {
+        "sub_call"
+    }
+    assert trace._next <= rig.clock.now + 1
+
+
+def test_spans_that_are_the_parents_of_each_other_can_be_read_when_they_come_alone(rig: Rig) -> None:
+    rig.collector.take(SPANS[:1])
+    (run_id,) = rig.runs()
+    (trace,) = rig.collector._open.values()
+    trace._next = 1e9
+    for each in (llm(8, 9, "a", "b"), llm(9, 8, "c", "d"), llm(7, 7, "e", "f")):
+        rig.collector.take([each])
+    assert len(read_run(rig.home, run_id).spans) == 6
+    rig.collector.close()
+    assert len(load_run(rig.home, run_id).spans) >= 6

@@ -124,3 +124,19 @@ def test_a_run_of_another_engine_leaves_in_every_format_with_what_is_unknown(
     (row,) = pd.read_parquet(tmp_path / "parquet" / "run.parquet").to_dict("records")
     assert (row["imported_from"], row["untold_calls"]) == ("instrument", 1)
     assert json.loads(row["facts"])[sc.IMPORT_ENGINE] == "another engine"
+
+
+def test_the_place_is_named_as_it_was_given_and_a_dash_is_none(
+    call: Call, written: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = "20270115T080000-00000001"
+    written(run)
+    monkeypatch.chdir(tmp_path)
+    for form in ("jsonl", "csv", "html", "otlp", "rlms", "parquet"):
+        done = call("export", run, "--format", form, "--out", f"out.{form}")
+        assert done.out.splitlines()[-1] == f"written: out.{form}"
+        again = call("export", run, "--format", form, "--out", f"again.{form}", "--json")
+        assert again.json["path"] == str(tmp_path / f"again.{form}")
+    dash = call("export", run, "--format", "jsonl", "--out", "-")
+    assert (dash.code, Path("-").exists()) == (2, False)
+    assert "--out is the path of a new file" in dash.error

@@ -55,7 +55,7 @@ def export(home: Home, run_ids: Sequence[str], out: Path, *, warn: Warn | None =
             file.write(encode(first))
             file.writelines(portable(spool_records(home, run_id, final=not open_), redactor))
             replaced += redactor.replaced
-    return ExportDone(out, tuple(run_ids), replaced, tuple(notes))
+    return ExportDone(out.expanduser().absolute(), tuple(run_ids), replaced, tuple(notes))
 
 
 def spool_records(home: Home, run_id: str, *, final: bool = True) -> Iterator[Record | None]:

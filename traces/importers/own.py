@@ -189,8 +189,9 @@ class _Found:
         if not self.first:
             found.append("The first record of the run is missing.")
         if self.unusable:
-            records = "1 record is" if self.unusable == 1 else f"{self.unusable:,} records are"
-            found.append(f"{records} missing, unreadable or do not fit.")
+            one = self.unusable == 1
+            records = "1 record is" if one else f"{self.unusable:,} records are"
+            found.append(f"{records} missing, unreadable or {'does' if one else 'do'} not fit.")
         return found
 
     def _missing(self, home: Home) -> Iterator[str]:
