@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -24,7 +23,7 @@ from traces.each_run import each_run
 from traces.home import Home
 from traces.opinions import opinions
 from traces.runs import current, list_runs, load_run, resolve_run
-from traces.store import in_memory
+from traces.store import deadline_in, shut_in
 from traces.tables import Row, run_row, span_row
 from traces.view import RunView
 
@@ -114,13 +113,13 @@ class OpenStore:
 
     def sql(self, query: str, values: Sequence[Any] = ()) -> DataFrame:
         """The answer to one SELECT over the tables of closed runs (run, span, span_event, payload; DuckDB's
-        SQL); `values` stand for its `?`. Raises InputError for what is no such query, or fails.
+        SQL); `values` stand for its `?`. It reads these and nothing else: no file, no network, no variable.
+        Raises InputError for what is no such query, or fails.
         """
         _check_select(query)
-        with current(self.home) as now, ExitStack() as stack:
-            if now.con is None and self.home.store.exists():
-                raise RecordError("Another program has the store open for too long: ask again.")
-            con = now.con if now.con is not None else stack.enter_context(in_memory())
+        with current(self.home):  # takes closed runs in
+            pass
+        with shut_in(self.home, deadline_in()) as con:
             try:
                 return con.execute(query, list(values)).df()
             except duckdb.Error as error:
@@ -136,7 +135,7 @@ class OpenStore:
 
 
 def _check_select(query: str) -> None:
-    """The store is opened for reading only; this keeps the connection, which readers share, as it is."""
+    """The connection can change nothing; this says so in better words than DuckDB."""
     try:
         statements = duckdb.extract_statements(query)
     except duckdb.Error as error:

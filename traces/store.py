@@ -40,6 +40,14 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
+_SHUT: Final[dict[str, str | bool | int | float | list[str]]] = {"python_enable_replacements": False}
+#: Set once the store is attached. Without external access alone DuckDB still opens the files of what is
+#: attached, and closing one of those would drop our lock.
+_SHUT_LAST: Final = (
+    "enable_external_access = false",
+    "disabled_filesystems = 'LocalFileSystem'",
+    "lock_configuration = true",
+)
 TABLES: Final = ("run", "span", "span_event", "payload", "spool_file")
 _SUMMARY: Final = tuple(name for name in RunSummary.__slots__ if name != "tokens")
 _SPAN: Final = tuple(name for name in SpanRow._fields if name not in ("tokens", "attributes", "so_far_usd"))
@@ -211,6 +219,31 @@ def transaction(con: DuckDBPyConnection) -> Iterator[None]:
         if isinstance(error, duckdb.Error):
             raise _unwritten(str(error)) from error
         raise
+
+
+@contextmanager
+def shut_in(home: Home, deadline: float) -> Iterator[DuckDBPyConnection]:
+    """A connection for questions in SQL of others: it reads the tables of the store (empty ones where there
+    is none yet), and reaches no file, no network, no setting and no variable of Python. What does not fit its
+    memory fails. Raises like `reader`.
+    """
+    with GATE, _ctrl_c(), duckdb.connect(":memory:", config=_CONFIG | _SHUT) as con:
+        path = str(home.store).replace("'", "''")
+
+        def attach() -> bool:
+            _let_ingesters_pass(home, deadline)
+            found = home.store.exists()
+            if found:
+                con.execute(f"ATTACH '{path}' AS store (READ_ONLY)").fetchall()
+            return found
+
+        if _patiently(attach, home.store, deadline):
+            con.execute("USE store").fetchall()
+        else:
+            migrate(con)
+        for setting in _SHUT_LAST:
+            con.execute(f"SET {setting}").fetchall()
+        yield con
 
 
 @contextmanager

@@ -91,10 +91,48 @@ def test_sql_answers_and_changes_nothing(store: OpenStore, home: Home) -> None:
     for query in ("DELETE FROM run", "SELECT 1; SELECT 2", "SET threads = 1", f"ATTACH '{home.store}'", ""):
         with pytest.raises(InputError, match="one SELECT"):
             store.sql(query)
-    for query in ("SELEC", "SELECT nothing FROM run", "SELECT ?"):
+    for query in (
+        "SELEC",
+        "SELECT nothing FROM run",
+        "SELECT ?",
+        "WITH x AS (DELETE FROM run RETURNING 1) FROM x",
+    ):
         with pytest.raises(InputError, match="SQL|answered"):
             store.sql(query)
     assert len(store.runs()) == 2
+
+
+@pytest.mark.parametrize("of", ["store", "empty"])
+def test_sql_reaches_no_file_no_setting_and_no_variable(
+    store: OpenStore, home: Home, tmp_path: Path, of: str
+) -> None:
+    asked = store if of == "store" else traces.open_store(Home.resolve(tmp_path / "empty").root)
+    beside, packed = tmp_path / "secrets.csv", tmp_path / "secrets.parquet"
+    beside.write_text("word\nsesame\n")
+    secrets = pd.DataFrame({"word": ["sesame"]})
+    secrets.to_parquet(packed)
+    assert len(asked.sql("FROM run")) == (2 if of == "store" else 0)
+    before = sorted(tmp_path.rglob("*"))
+    for query in (
+        f"FROM read_csv('{beside}')",
+        f"FROM '{packed}'",
+        f"FROM read_text('{beside}')",
+        f"FROM glob('{tmp_path}/*')",
+        f"FROM read_blob('{home.store}')",
+        f"FROM read_duckdb('{home.store}')",
+        f"FROM read_blob('{asked.home.store}.tmp/x')",
+        f"FROM enable_logging('QueryLog', storage='file', storage_path='{tmp_path}/log')",
+        "FROM enable_profiling()",
+        "FROM read_text('http://127.0.0.1:9/')",
+        "FROM secrets",
+        "FROM tables",
+        f"FROM query($$COPY (SELECT 1) TO '{tmp_path}/out.csv'$$)",
+        "SELECT getenv('HOME')",
+    ):
+        with pytest.raises(InputError, match="answered"):
+            asked.sql(query)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert len(asked.runs()) == (2 if of == "store" else 0)
 
 
 def test_what_is_not_there_is_said(store: OpenStore, home: Home, tmp_path: Path) -> None:
