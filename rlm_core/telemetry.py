@@ -23,6 +23,7 @@ from rlm_core.errors import RecordError
 
 Attribute = str | int | float | bool
 PREVIEW_CHARS = 200
+MESSAGE_CHARS = 2_000  # of an error on record
 _CLIENT_KINDS = ("root_call", "sub_call")
 
 
@@ -141,7 +142,7 @@ class RunSpan:
 
     def fail(self, error_type: str, message: str, status: sc.Status = "error") -> None:
         """Close the span as failed."""
-        self.end(status, {sc.ERROR_TYPE: error_type, sc.ERROR_MESSAGE: message[:2000]})
+        self.end(status, {sc.ERROR_TYPE: error_type, sc.ERROR_MESSAGE: message[:MESSAGE_CHARS]})
 
 
 class Recorder:

@@ -21,6 +21,7 @@ from traces import opinions
 from traces.exporters import export_runs, parquet
 from traces.exporters.csv import COLUMNS
 from traces.exporters.files import ExportDone
+from traces.exporters.redaction import Redactor
 from traces.exporters.secrets import redacted
 from traces.reading import load_run
 
@@ -134,6 +135,28 @@ def test_a_named_key_is_found_however_deep_its_quotes_are_escaped(quote: str) ->
     value = "0123456789abcdef0123"
     clean, places = redacted(f"{{{quote}api_key{quote}: {quote}{value}{quote}}}")
     assert value not in clean and places == 1 and "api_key" in clean
+
+
+@pytest.mark.parametrize("before", ["", '"', "\n", "\t", "\u201c", "\u00e9"])
+def test_a_key_is_found_behind_escapes_of_json(before: str) -> None:
+    clean, places = redacted(json.dumps([f"it is{before} {KEY}", f"{before}{KEY}"]))
+    assert (KEY[3:] in clean, places) == (False, 2)
+
+
+@pytest.mark.parametrize("key", [KEY, "ghp_" + "a1B2c3" * 6, "AIzaSy" + "b2C4" * 8, "npm_" + "x9Y" * 12])
+def test_of_a_key_that_is_cut_off_no_part_is_left_that_is_of_use(key: str) -> None:
+    for kept in range(8, len(key) + 1):
+        preview = f"{'x' * (199 - kept)} {key[:kept]}"
+        assert key[:8] not in Redactor().text(preview), kept
+        row = json.dumps([{"preview": preview, "size": 300}], separators=(",", ":"))
+        assert key[:8] not in redacted(row)[0], kept
+        middle = Redactor().text(f"['{'x' * (90 - kept)} {key[:kept]}...{key[kept:]} {'y' * 60}']")
+        assert key[:12] not in middle and key[-16:] not in middle, kept
+
+
+def test_words_that_begin_as_keys_do_stay() -> None:
+    text = "sk-learn..., hf_transformers_model, npm_config_cache, risk-2024-assessment-final-1, ASIAPACIFIC"
+    assert redacted(text) == (text, 0)
 
 
 def test_what_no_column_can_hold_is_said_and_no_failure(home: Home, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rlm_core.telemetry import preview, sha256_text
+from rlm_core.telemetry import MESSAGE_CHARS, PREVIEW_CHARS, preview, sha256_text
 from traces.exporters.secrets import redacted
 
 _HASH: Final = re.compile(r"\b[0-9a-f]{64}\b")
@@ -30,7 +30,7 @@ class Redactor:
         if text in self._previews:
             self.replaced += 1
             return self._previews[text]
-        clean, places = redacted(text)
+        clean, places = redacted(text, cut=_may_be_cut(text))
         self.replaced += places
         return clean
 
@@ -60,3 +60,8 @@ class Redactor:
     def _name(self, found: re.Match[str]) -> str:
         old = found.group()
         return self._renamed[old][0] if old in self._renamed else old
+
+
+def _may_be_cut(text: str) -> bool:
+    """Whether a text has a length at which the record cuts texts off (previews lose spaces afterwards)."""
+    return PREVIEW_CHARS // 2 <= len(text) <= PREVIEW_CHARS or len(text) == MESSAGE_CHARS
