@@ -25,6 +25,7 @@ from traces.exporters.redaction import Redactor
 from traces.exporters.secrets import REDACTED
 from traces.home import Home
 from traces.importers.importing import Imported, Refused, import_paths
+from traces.instrumenting import instrument
 from traces.opinions import judge, opinions, tag
 from traces.program import read_program
 from traces.reading import list_runs, load_run
@@ -372,3 +373,24 @@ def test_two_imports_at_once_take_a_run_in_once(home: Home, other: Home, out: Ou
     assert sorted(one.run_id for one in done if one.new) == [RUN, OTHER]
     assert len(done) == 8
     assert sorted(path.name for path in other.spool.iterdir()) == [f"{RUN}.jsonl", f"{OTHER}.jsonl"]
+
+
+def test_a_told_run_without_a_key_of_its_own_comes_in_once(home: Home, other: Home, out: Out) -> None:
+    with instrument("Which?", engine="tiny 1", home=home.root, run_id=RUN) as run:
+        run.answer("this")
+    brought = out(home, RUN)
+    record_run(other)  # its name is taken there
+    first, again = taken(other, brought), taken(other, brought)
+    assert [one.new for one in first + again] == [True, False] and first[0].run_id == again[0].run_id != RUN
+    delete_run(other, first[0].run_id)
+    third, fourth = taken(other, brought), taken(other, brought)
+    assert [one.new for one in third + fourth] == [True, False] and third[0].run_id == fourth[0].run_id
+
+
+def test_a_told_run_comes_back_byte_for_byte(home: Home, other: Home, out: Out) -> None:
+    with instrument("Which?", engine="tiny 1", home=home.root, run_id=RUN) as run:
+        run.answer("this")
+    brought = out(home, RUN)
+    taken(other, brought)
+    assert out(other, RUN).read_bytes() == brought.read_bytes()
+    assert load_run(other, RUN).summary.imported_from == "instrument"

@@ -32,6 +32,9 @@ BROUGHT: Final = (
     sc.IMPORT_FORMAT, sc.IMPORT_ENGINE, sc.IMPORT_FILE, sc.IMPORT_KEY, sc.IMPORT_MISSING, sc.IMPORT_PROBLEMS,
 )  # fmt: skip
 
+#: How the key begins that an import gave to a run of another engine whose record has none.
+KEYED_HERE: Final = "brought:"
+
 
 def export(home: Home, run_ids: Sequence[str], out: Path, *, warn: Warn | None = None) -> ExportDone:
     """Write the record of runs and what people said about them into a new file, without what looks like a
@@ -117,6 +120,8 @@ def header(record: Record) -> Record:
     facts = {name: value for name, value in given.items() if _flat(value)} if isinstance(given, dict) else {}
     if facts.get(sc.IMPORT_FORMAT) == sc.IMPORT_OWN:
         facts = {name: value for name, value in facts.items() if name not in BROUGHT}
+    if str(facts.get(sc.IMPORT_KEY)).startswith(KEYED_HERE):
+        del facts[sc.IMPORT_KEY]
     started, version = record.get("started_ns"), record.get("v")
     kept = {
         "seq": 0,

@@ -17,7 +17,17 @@ from rlm_core.corpora import corpus_folder
 from rlm_core.errors import CorpusError, InputError, RecordError
 from rlm_core.telemetry import as_json
 from traces import user_log
-from traces.exporters.own import BROUGHT, RUNS, VERSION, digest, header, is_header, marked, spool_records
+from traces.exporters.own import (
+    BROUGHT,
+    KEYED_HERE,
+    RUNS,
+    VERSION,
+    digest,
+    header,
+    is_header,
+    marked,
+    spool_records,
+)
 from traces.folding import Fold
 from traces.home import Home, is_run_id
 from traces.importers import IMPORTERS
@@ -141,7 +151,9 @@ class _Found:
     def key(self) -> str:
         """What it is recognised by when it comes again."""
         given = self.facts.get(sc.IMPORT_KEY)
-        return given if self.foreign and isinstance(given, str) and given else self.digest
+        if not self.foreign:
+            return self.digest
+        return given if isinstance(given, str) and given else KEYED_HERE + self.digest
 
     @property
     def top(self) -> SpanRow | None:
@@ -224,7 +236,9 @@ class _Found:
     def _header(self, run_id: str, file: str, problems: list[str]) -> Record:
         first = self.first or header({"started_ns": min((row.start_ns for row in self.rows), default=0)})
         facts = dict(self.facts)
-        if not self.foreign:
+        if self.foreign:
+            facts[sc.IMPORT_KEY] = self.key
+        else:
             facts = {name: value for name, value in facts.items() if name not in BROUGHT}
             facts |= {
                 sc.IMPORT_FORMAT: sc.IMPORT_OWN,
