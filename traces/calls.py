@@ -24,6 +24,9 @@ _REPLAYS = "replay_run"
 _TRIED = "tried_call"
 _OPEN = "open_call"
 _SO_FAR = "so_far"
+# a run of another engine whose record holds no call at all, or one of ours that lacks records
+_LACKING = f"""(problems > 0 AND NOT demo) OR (untold_calls > 0
+    AND run_id NOT IN (SELECT run_id FROM span WHERE kind IN {CALL_KINDS!r}))"""
 _FEW = 50  # runs that are named one by one, so that the store skips what cannot be theirs
 
 
@@ -65,7 +68,7 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
         con = now.con if now.con is not None else stack.enter_context(in_memory())
         where, values = _stored(wanted, now)
         table = f"SELECT * FROM span WHERE {where}"
-        lacking = f"SELECT count(*) FROM run WHERE {where} AND problems > 0 AND NOT demo"
+        lacking = f"SELECT count(*) FROM run WHERE {where} AND ({_LACKING})"
         ((gaps,),) = rows_of(con, lacking, values)
         served = 0
         if left_out := _leave_out_served(con, stack, where, values):
@@ -82,11 +85,15 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
                 served += len(view.spans) - len(counted)
                 append_spans(con, counted, _LIVE)
                 rows_of(con, f"INSERT INTO {_LIVE_RUNS} VALUES (?, ?)", [view.run_id, view.summary.corpus_id])
-                gaps += view.summary.problems > 0 and not view.summary.demo
+                gaps += (view.summary.problems > 0 and not view.summary.demo) or _is_silent(view)
             table += f" UNION ALL SELECT * FROM {_LIVE}"
             stored = f"SELECT run_id, corpus_id FROM run ANTI JOIN {_LIVE_RUNS} USING (run_id)"
             corpora = f"({stored} UNION ALL FROM {_LIVE_RUNS})"
         yield Spans(con, _with_so_far(con, stack, table, values), values, gaps, corpora, served)
+
+
+def _is_silent(view: RunView) -> bool:
+    return view.summary.untold_calls > 0 and not any(span.kind in CALL_KINDS for span in view.spans)
 
 
 def _with_so_far(con: DuckDBPyConnection, stack: ExitStack, table: str, values: Sequence[Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import LARGEST, usd_amount
 from traces.finding import decoded, spans_of
+from traces.imported import is_foreign
 from traces.rows import money_json
 from traces.view import RunView
 
@@ -99,7 +100,8 @@ def _of_spans(view: RunView, given: Mapping[str, Any]) -> Iterator[Limit]:
     for key, name in _NAMES.items():
         limit = _amount(given.get(keys.get(key, f"max_{key}")), key)
         known = {"usd": run.cost_usd is not None, "tokens": not run.untold_calls}.get(key, True)
-        yield Limit(name, spent[key], limit, known)
+        untold = not known and not spent[key] and is_foreign(run)
+        yield Limit(name, None if untold else spent[key], limit, known)
 
 
 def _amount(value: object, key: str) -> Amount | None:

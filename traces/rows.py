@@ -40,7 +40,7 @@ class RunSummary:
     `resumed_from` that of the dead run that it continues. `strategy` is None where the record does not say.
     `imported_from` names the format of the record of another engine that this run was read from. Of such a
     run `seconds` is None and `started` "" where its record does not say, and `untold_calls` counts the calls
-    whose tokens it does not say: `tokens` are then the least of them.
+    whose tokens it does not say (1 where it holds no call at all): `tokens` are then the least of them.
     """
 
     run_id: str
@@ -74,6 +74,11 @@ class RunSummary:
     strategy: str | None
     imported_from: str | None
     untold_calls: int = 0
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether calls may lack in the record: what it cost is then not known."""
+        return self.cost_usd is None and (self.problems > 0 or self.untold_calls > 0)
 
     @property
     def plays_a_record(self) -> bool:

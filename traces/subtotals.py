@@ -30,8 +30,9 @@ def below(view: RunView, span: SpanRow) -> dict[str, Any] | None:
         if other.kind == "sub_call":
             outcomes[outcome(other)] = outcomes.get(outcome(other), 0) + 1
     run = view.summary
-    if span.kind == "run" and span.depth == 0 and run.problems and run.cost_usd is None:
+    if span.kind == "run" and span.depth == 0 and run.has_gaps:
         spend.add_gaps(1)
+        spend.untold = max(spend.untold, int(run.untold_calls > 0))
     return {
         "spans": spans,
         "calls": spend.calls,

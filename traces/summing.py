@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,7 +108,10 @@ def summarise(
     started = _started(fold, rows)
     ended = top.end_ns if top is not None and top.end_ns is not None else fold.last_ns
     demo = facts.flag(sc.DEMO) or (spend.calls > 0 and spend.demo == spend.calls)
-    spend.add_gaps(int(problems > 0 and not demo))
+    foreign = facts.text(sc.IMPORT_FORMAT) not in (None, sc.IMPORT_OWN)
+    silent = foreign and not spend.calls  # that does not say that no model was asked
+    problems += _unreadable(facts.text(sc.IMPORT_PROBLEMS)) if foreign else 0
+    spend.add_gaps(int((problems > 0 and not demo) or silent))
     return RunSummary(
         run_id=fold.run_id,
         question=_text(attributes, sc.QUESTION, text),
@@ -139,7 +143,7 @@ def summarise(
         resumed_from=facts.text(sc.RESUME_OF),
         strategy=facts.text(sc.STRATEGY),
         imported_from=facts.text(sc.IMPORT_FORMAT),
-        untold_calls=spend.untold,
+        untold_calls=spend.untold or int(silent),
     )
 
 
@@ -158,6 +162,15 @@ def _told_start(started_ns: int, top: SpanRow | None) -> str:
     if not started_ns or (top is not None and not top.start_told):
         return ""
     return datetime.fromtimestamp(started_ns // 1_000_000_000, UTC).isoformat()
+
+
+def _unreadable(raw: str | None) -> int:
+    """How many parts of the record of another engine could not be read."""
+    try:
+        listed = json.loads(raw or "[]")
+    except (ValueError, RecursionError):
+        return 1
+    return len(listed) if isinstance(listed, list) else 1
 
 
 def _untimed(top: SpanRow) -> bool:

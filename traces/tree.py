@@ -128,7 +128,7 @@ def outcome(span: SpanRow) -> str:
 def mark_gaps(tops: Sequence[Node], run: RunSummary) -> None:
     """What a run with gaps cost is not known even where every call on record is: its top nodes say so too."""
     for node in tops:
-        if run.problems and run.cost_usd is None and node.totals.spend.usd is not None:
+        if run.has_gaps and node.totals.spend.usd is not None:
             node.totals.spend.add_gaps(1)
 
 

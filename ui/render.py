@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from traces.imported import import_facts, not_said
+from traces.imported import import_facts, is_foreign, not_said
 from traces.summing import spend_of
 from ui.figures import counted, duration, money, spent, with_tokens
 from ui.replay_text import replay_of_lines, sub_calls_words
@@ -122,7 +122,7 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
         f"root {run.root_model or 'unknown'}",
         f"sub {run.sub_model or 'unknown'}",
         counted(run.iterations, "iteration"),
-        (calls or counted(run.sub_calls, "sub-call")) + failed,
+        _sub_calls(run, calls) + failed,
         with_tokens(run.tokens, run.untold_calls),
         f"cost {spent(run.cost_usd, run.cost_status, run.known_usd)}",
         f"time {duration(run.seconds)}" if run.seconds is None else duration(run.seconds),
@@ -148,6 +148,12 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
     elif not live and not run.complete:
         lines.append("trace incomplete: it ends where the process died")
     return lines
+
+
+def _sub_calls(run: RunSummary, calls: str | None) -> str:
+    if is_foreign(run) and not run.sub_calls:
+        return "no sub-calls on record"
+    return calls or counted(run.sub_calls, "sub-call")
 
 
 def show_run(view: RunView, *, everything: bool, continued_by: Sequence[str] = ()) -> Iterable[str]:

@@ -136,3 +136,13 @@ def test_a_store_in_use_is_said(history: History) -> None:
     history.add("0.1")
     with duckdb.connect(str(history.taken_in().store)), pytest.raises(RecordError, match="in use"):
         estimate(history.home, PLAN)
+
+
+def test_runs_of_other_engines_are_no_past_and_those_of_another_home_are(history: History) -> None:
+    for format_ in ("rlms", sc.IMPORT_INSTRUMENT, "otlp"):
+        history.add("5", facts={sc.IMPORT_FORMAT: format_})
+    home = history.taken_in()
+    assert estimate(home, PLAN) is None
+    history.add("2", facts={sc.IMPORT_FORMAT: sc.IMPORT_OWN})
+    found = estimate(history.taken_in(), PLAN)
+    assert found is not None and (found.runs, found.usd) == (1, (Decimal(2), Decimal(2)))

@@ -16,7 +16,7 @@ from ui.visible import line
 from ui.web import plain, stored
 from ui.web.run_record import Record
 
-NOT_AGAIN: Final = "Not for this run: another engine made it, and its record cannot be played again."
+NOT_AGAIN: Final = "not for a run of another engine, which cannot be played again."
 
 _OFF: Final = (
     "Switched off: twins, tests of other replies or code, proofs, resuming. Comparing, searching, findings, "

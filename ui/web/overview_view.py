@@ -24,7 +24,6 @@ from ui.web.run_record import Record, Select
 from ui.web.run_words import stopped
 from ui.web.ways import way
 
-_NO_CALLS: Final = "No sub-call has been made."
 _LIMITS: Final = ("max_iterations", "budget", "timeout")
 _EVENTS: Final = {
     "refused": ("a limit refused", "sub-call"),
@@ -46,10 +45,15 @@ def show(record: Record, select: Select) -> None:
         _dearest(view, seen, select)
 
 
+def _none(view: RunView) -> str:
+    """That there is no sub-call; the record of another engine may leave out those that were made."""
+    return f"No sub-call {'is on record' if is_foreign(view.summary) else 'has been made'}."
+
+
 def _children(view: RunView, seen: Overview, select: Select) -> None:
     st.markdown("##### How many children")
     if not seen.by_depth:
-        plain.text(_NO_CALLS)
+        plain.text(_none(view))
         return
     plain.text(" ".join(_depths(seen)))
     children = any(one.child_runs for one in seen.fan_outs)
@@ -100,7 +104,7 @@ def _money(spend: Spend) -> str:
 def _prompts(view: RunView, seen: Overview, select: Select) -> None:
     st.markdown("##### What prompts")
     if not seen.prompts:
-        plain.text(_NO_CALLS)
+        plain.text(_none(view))
         return
     columns = (
         Column("Pattern, with the first call"),
@@ -130,7 +134,11 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
     by_tokens = seen.dear_by == "tokens"
     st.markdown("##### Which cost most")
     if not seen.dearest:
-        plain.text("No model has been asked.")
+        asked = "No call of a model is on record." if is_foreign(view.summary) else "No model has been asked."
+        plain.text(asked)
+        return
+    if by_tokens and all(span.tokens_untold for span in seen.dearest):
+        plain.text("What calls cost, and how many tokens they took, is not in the record.")
         return
     if by_tokens:
         st.caption("No call is known to have cost money; these took the most tokens.")
@@ -149,7 +157,8 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
 def _call(view: RunView, span: SpanRow, total: Spend, by_tokens: bool) -> Item:
     whole = Decimal(total.tokens["total"]) if by_tokens else total.known_usd
     mine = Decimal(span.tokens["total"] if span.tokens else 0) if by_tokens else span.cost_usd
-    share = "" if mine is None or not whole else percent(float(mine / whole))
+    untold = mine is None or not whole or (by_tokens and span.tokens_untold)
+    share = "" if untold or mine is None else percent(float(mine / whole))
     cells = (
         place(view, span.span_id),
         span.model,
@@ -179,7 +188,8 @@ def _limits(view: RunView, seen: Overview, select: Select) -> None:
         if spans := seen.events.get(name):
             _event(view, name, f"{counted(len(spans), kind)}: {what}", spans[0], select)
     if not seen.events:
-        plain.text("No call was refused, timed out or cut off, and no cell interrupted.")
+        found = "is on record as" if is_foreign(view.summary) else "was"
+        plain.text(f"No call {found} refused, timed out or cut off, and no cell interrupted.")
 
 
 def _bar(limit: Limit) -> None:

@@ -175,7 +175,8 @@ def _facts(record: Record) -> None:
         fact("Sub-model", run.sub_model or "unknown")
         fact("Iterations", _with(run.iterations, served=served.get("root_call", 0)))
         calls = {"failed": run.failed_sub_calls, "served": served.get("sub_call", 0)}
-        fact("Sub-calls", _with(run.sub_calls, **calls))
+        unsaid = is_foreign(run) and not run.sub_calls
+        fact("Sub-calls", "none on record" if unsaid else _with(run.sub_calls, **calls))
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run) + _shares(view))
         trust = {} if top is None else top.trusted

@@ -25,7 +25,7 @@ KINDS: Final = {
     "demo": "answered by the demo model",
     "model": "answered by a language model",
     "resumed": "continued from a dead run",
-    "imported": "read from another record",
+    "imported": "imported",
 }
 _TEXT_SHOWN: Final = 300  # characters of a question or answer in a cell
 _ANSWERS_SHOWN: Final = 3  # different answers named in the line of a question

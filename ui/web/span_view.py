@@ -132,7 +132,7 @@ def _to_test(view: RunView, span: SpanRow) -> None:
     if not view.live and (span.kind in ("sub_call", "cell") or span.is_child_run):
         page, query = diagnose_link(view.run_id, span_id=span.span_id)
         if is_foreign(view.summary):
-            st.page_link(page, label=words, query_params=query, disabled=True, help=NOT_AGAIN)
+            st.caption(f"{words}: {NOT_AGAIN}", width="content")
             return
         st.page_link(page, label=f":blue[{words}]", query_params=query)
 

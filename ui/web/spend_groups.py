@@ -187,8 +187,11 @@ def _cells(row: Mapping[str, Any], known: Decimal) -> list[Cell]:
 
 
 def flat(row: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """A row as the cells of a CSV line, amounts to the last digit."""
-    sides = {"tokens_in": row["tokens"]["input"], "tokens_out": row["tokens"]["output"]}
+    """A row as the cells of a CSV line, amounts to the last digit; what no call tells is empty."""
+    told = {
+        side: count if count or not row["untold_calls"] else None for side, count in row["tokens"].items()
+    }
+    sides = {"tokens_in": told["input"], "tokens_out": told["output"]}
     return {**{key: row[key] for key in keys}, **row, **sides}
 
 

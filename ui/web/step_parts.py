@@ -8,6 +8,7 @@ from typing import Final
 import streamlit as st
 
 from rlm_core import semconv as sc
+from traces.imported import is_foreign
 from traces.reading import RunView, SpanRow
 from traces.steps import Calls, Replay, Step
 from traces.tree import OUTCOMES, outcome
@@ -133,7 +134,7 @@ def _cell(replay: Replay, step: Step, cell: SpanRow, select: Select, enter: Call
         _text(text, f"{cell.span_id}-code", "code.py", language="python")
     else:
         note(_MISSING)
-    _calls(replay.calls(step), select, enter)
+    _calls(replay.calls(step), select, enter, foreign=is_foreign(view.summary))
     _output(view, cell)
     if step.run is not None and step.run.attributes.get(sc.ANSWER_CELL) == cell.cell is not None:
         answer, named = _payload(view, step.run, sc.ANSWER)
@@ -142,9 +143,9 @@ def _cell(replay: Replay, step: Step, cell: SpanRow, select: Select, enter: Call
             _text(answer, f"{cell.span_id}-answer", "answer.txt")
 
 
-def _calls(calls: list[Calls], select: Select, enter: Callable[[str], None]) -> None:
+def _calls(calls: list[Calls], select: Select, enter: Callable[[str], None], *, foreign: bool) -> None:
     if not calls:
-        st.caption("No sub-calls.")
+        st.caption("No sub-calls on record." if foreign else "No sub-calls.")
         return
     for number, each in enumerate(calls[:_CALLS]):
         _call(number, each, select)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -9,15 +11,21 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
+from rlm_core import semconv as sc
 from tests.support.command import ROOT
 from tests.support.foreign_runs import NO_ROOT, UNREADABLE, WRONG, no_times, some_times, write_foreign
 from tests.support.pages import ask_page, problems, rows_of, runs_page, shown, texts, use
 from tests.support.run_pages import facts, looked_at, named, run_page
+from traces.cost import cost_report
 from traces.exporters.own import export
 from traces.home import Home
+from traces.importers.foreign import ForeignRun, ForeignSpan
 from traces.importers.importing import import_paths
 from traces.reading import RunView, list_runs, load_run
+from traces.subtotals import below
 from ui.cli import cli
+from ui.web import spend_groups
+from ui.web.csv_file import csv_text
 
 LOGS = ROOT / "tests" / "fixtures" / "logs" / "samples"
 
@@ -78,10 +86,11 @@ def test_every_number_of_a_span_has_its_mark(view: RunView) -> None:
     assert "0" not in (told["Tokens"], told["Time"])
 
 
-def test_another_reply_cannot_be_tested_and_the_link_says_why(view: RunView) -> None:
+def test_another_reply_cannot_be_tested_and_why_stands_there(view: RunView) -> None:
     page = run_page(view.run_id, named(view, "sub_call").span_id)
-    (link,) = (one for one in page.get("page_link") if one.proto.label == "Test this sub-answer")
-    assert link.proto.disabled and "cannot be played again" in link.proto.help
+    assert not [one for one in page.get("page_link") if "Test this sub-answer" in one.proto.label]
+    why = "Test this sub-answer: not for a run of another engine, which cannot be played again."
+    assert why in [caption.value for caption in page.caption]
 
 
 def test_what_has_no_times_has_no_time_line(untimed: RunView) -> None:
@@ -211,3 +220,58 @@ def test_an_upload_of_what_is_here_already_adds_nothing(home: Home) -> None:
 
 def test_an_empty_home_says_that_runs_can_be_imported() -> None:
     assert "Runs of other engines can be read from their logs" in shown(runs_page())
+
+
+# -- what a record leaves out
+
+
+@pytest.fixture
+def silent(home: Home) -> RunView:
+    """A run that holds no call at all, as records that were kept without texts."""
+    top = ForeignSpan("run", texts={sc.QUESTION: "How many?", sc.ANSWER: "8"})
+    return load_run(home, write_foreign(home, ForeignRun("droste", "droste", "no calls", top)).run_id)
+
+
+def test_a_run_without_any_call_on_record_did_not_cost_nothing(silent: RunView, home: Home) -> None:
+    run = silent.summary
+    assert (run.cost_usd, run.cost_status, run.untold_calls, run.has_gaps) == (None, "unknown", 1, True)
+    assert (run.complete, run.problems) == (True, 0)
+    told = facts(run_page(silent.run_id))
+    assert (told["Tokens"], told["Cost"], told["Sub-calls"]) == ("unknown", "unknown", "none on record")
+    under = below(silent, silent.spans[0])
+    assert under is not None and (under["cost_usd"], under["untold_calls"]) == (None, 1)
+    report = cost_report(home, [], ["model"])
+    assert (report["total_usd"], report["runs_with_gaps"]) == (None, 1)
+
+
+def test_a_record_that_is_unreadable_in_part_is_not_complete(view: RunView) -> None:
+    assert (view.summary.problems, view.summary.complete) == (1, False)
+
+
+def test_the_overview_does_not_say_that_nothing_was_asked_or_cost(silent: RunView) -> None:
+    page = page_of("run", run=silent.run_id, view="overview")
+    said = "\n".join(texts(page))
+    assert said.count("No sub-call is on record.") == 2 and "No call of a model is on record." in said
+    assert "has been" not in said
+    assert any("tokens unknown, dollars unknown" in caption.value for caption in page.caption)
+
+
+def test_calls_of_which_nothing_is_told_are_not_the_dearest(untimed: RunView) -> None:
+    page = page_of("run", run=untimed.run_id, view="overview")
+    said = "\n".join(texts(page))
+    assert "What calls cost, and how many tokens they took, is not in the record." in said
+    assert not rows_of(page, "dearest")
+
+
+def test_the_csv_of_spend_is_empty_where_nothing_is_told(
+    view: RunView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(
+        spend_groups, "csv_button", lambda columns, rows, **_: given.append(csv_text(columns, rows))
+    )
+    page_of("spend")
+    rows = {row["role"]: row for row in csv.DictReader(io.StringIO(given[-1]))}
+    names = ("calls", "tokens_in", "tokens_out", "untold_calls", "derived_calls")
+    assert [rows["root"][name] for name in names] == ["2", "", "", "2", "0"]
+    assert [rows["sub"][name] for name in names] == ["4", "20", "6", "2", "2"]
