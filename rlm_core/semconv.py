@@ -147,6 +147,9 @@ IMPORT_INSTRUMENT: Final = "instrument"  # of `IMPORT_FORMAT`: its program told 
 IMPORT_ENGINE: Final = "rlm.import.engine"  # the program that made it, with its version where it says so
 IMPORT_FILE: Final = "rlm.import.file"  # name of the file or folder, without its place
 IMPORT_KEY: Final = "rlm.import.key"  # sha256 of what was read: the same thing is not taken in twice
+IMPORT_STEM: Final = (
+    "rlm.import.stem"  # sha256 of how its record begins: equal for states of a growing record
+)
 IMPORT_MISSING: Final = "rlm.import.missing"  # JSON list of sentences: what the source does not say
 IMPORT_PROBLEMS: Final = "rlm.import.problems"  # JSON list of sentences: what of the source is unreadable
 IMPORT_ORDER: Final = "rlm.import.order"  # "arrival": spans stand in the order in which they came

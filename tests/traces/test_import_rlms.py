@@ -239,6 +239,19 @@ def test_an_imported_run_is_not_taken_in_twice_and_says_what_its_log_lacks(home:
     assert "no question" not in lacking and "no question" in " ".join(first[1].missing)
 
 
+def test_a_log_that_has_grown_names_the_state_that_is_here(home: Home, tmp_path: Path) -> None:
+    lines = (LOGS / "rlms_0.1.3.jsonl").read_text("utf-8").splitlines(keepends=True)
+    log, done = tmp_path / "log.jsonl", []
+    for count in (3, 4, 5, 5):
+        log.write_text("".join(lines[:count]), "utf-8")
+        done += import_paths(home, [log])
+    runs = [one for one in done if isinstance(one, Imported)]
+    named = [[state.run_id for state in runs[:3] if state.run_id in " ".join(run.problems)] for run in runs]
+    ids = [run.run_id for run in runs]
+    assert named == [[], ids[:1], ids[:2], []] and [run.new for run in runs] == [True, True, True, False]
+    assert len(runs[2].problems) == 2
+
+
 def test_each_turn_of_a_child_run_was_sent_what_came_before_it(home: Home) -> None:
     """All turns of a child run cite the messages of its last one in the log."""
     (first, _) = views(home, "0.1.3")

@@ -130,6 +130,7 @@ def _read(run: Run, events: Mapping[str, list[Mapping[str, Any]]], problems: lis
         format="droste",
         engine=f"droste {run.version}" if run.version else "droste",
         key=digest([events[one.name] for one in inside]),
+        stem=run.name,
         top=run.span,
         root_model=run.root_model,
         sub_model=run.sub_model,

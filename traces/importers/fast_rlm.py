@@ -81,6 +81,7 @@ def _run(agent: Agent, problems: Sequence[str]) -> ForeignRun:
         format="fast-rlm",
         engine="fast-rlm",
         key=digest([one.lines for one in agents]),
+        stem=digest(agent.lines[:1]),
         top=agent.span,
         missing=missing,
         problems=[*problems, *orphan],

@@ -118,6 +118,7 @@ class ForeignRun:
     missing: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     closed: bool = True
+    stem: str | None = None  # how its record begins, if no other run's does and it stays when that grows
     trace_id: str | None = None  # 32 hex digits, where the record has such an id; else one is made
 
 

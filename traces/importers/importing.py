@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,9 +24,10 @@ from rlm_core.errors import InputError, RLMScopeError
 from rlm_core.telemetry import preview
 from traces.home import Home
 from traces.importers import IMPORTERS, unpacking
+from traces.importers.foreign import ForeignRun
 from traces.importers.source import Source
 from traces.importers.unpacking import Readable, Unpacked, blocks_of, copied, is_packed, place_in, unpacked
-from traces.importers.writing import Written, write_run
+from traces.importers.writing import Written, import_fact, stem_of, write_run
 
 MOST_FILES: Final = 10_000  # of one folder or archive
 _DEEPEST: Final = 40  # folders inside each other
@@ -123,6 +124,7 @@ class _Import:
     known: int = 0  # files and folders of a known format
     unknown: list[str] = field(default_factory=list)  # files of the present folder that are of none
     seen: int = 0  # files of the present folder
+    states: dict[object, list[str]] | None = None  # runs of the home by `sc.IMPORT_STEM`, when first needed
     room: int = 0  # bytes that may still be unpacked of the present archive and those inside it
 
     def take(self, source: Source) -> None:
@@ -259,7 +261,26 @@ class _Import:
         file, when = Path(source.name).name, source.path.stat().st_mtime_ns
         with closing(iter(module.read(source))) as runs:
             for run in runs:
-                yield write_run(self.home, run, file, when)
+                written = write_run(self.home, run, file, when)
+                yield replace(written, problems=(*written.problems, *self._other_states(run, written)))
+
+    def _other_states(self, run: ForeignRun, written: Written) -> Iterator[str]:
+        """That a new run is here already as its record was when that was shorter, or longer."""
+        if run.stem is None or not written.new:
+            return
+        if self.states is None:
+            self.states = {}
+            for path in sorted(self.home.spool.glob("*.jsonl")):
+                self.states.setdefault(import_fact(path, sc.IMPORT_STEM), []).append(path.stem)
+        here = self.states.setdefault(stem_of(run), [])
+        yield from (
+            f"Another state of this run, of a shorter or longer record, is here as {other}: rlmscope delete "
+            f"{other} removes it."
+            for other in here
+            if other != written.run_id
+        )
+        if written.run_id not in here:
+            here.append(written.run_id)
 
 
 def _module(format: str) -> Any:

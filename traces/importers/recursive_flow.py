@@ -215,6 +215,7 @@ def _run(graph: _Graph) -> ForeignRun:
     return ForeignRun(
         format="recursive-flow",
         engine="recursive-flow",
+        stem=digest(node) if (node := next(iter(root.agent.nodes), None)) else None,
         key=digest([[agent.meta, list(agent.nodes)] for agent in graph.agents.values()]),
         top=top,
         root_model=root.model,

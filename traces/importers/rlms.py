@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -101,6 +102,7 @@ class _Log:
         self._metadata: Mapping[str, Any] = {}
         self._builder: RunBuilder | None = None
         self._key = sha256()
+        self._stem: str | None = None  # of the run: its first iteration
         self._counted: int | None = None
         self._problems: list[str] = []
 
@@ -142,6 +144,7 @@ class _Log:
         cells = [[block.get("code"), table(block.get("result")).get("stdout")] for block in blocks]
         said = [entry.get(key) for key in ("timestamp", "iteration", "response", "final_answer")]
         self._key.update(as_text([*said, cells]).encode("utf-8", "surrogatepass"))
+        self._stem = self._stem or self._key.hexdigest()
 
     def _kept_in_memory(self, entry: Mapping[str, Any]) -> Iterator[ForeignRun]:
         """A completion, or its trajectory, as the engine returns it."""
@@ -160,8 +163,8 @@ class _Log:
         yield from self._ended()
 
     def _ended(self) -> Iterator[ForeignRun]:
-        builder, key = self._builder, self._key.hexdigest()
-        self._builder, self._key = None, sha256()
+        builder, key, stem = self._builder, self._key.hexdigest(), self._stem
+        self._builder, self._key, self._stem = None, sha256(), None
         if builder is None or not builder.top.children:
             return
         builder.finish()
@@ -169,7 +172,7 @@ class _Log:
         if left_out := self._reading.left_out:
             problems.append(f"{left_out} parts of its iterations are unusable and were left out.")
             self._reading.left_out = 0
-        yield _run(builder, key, problems)
+        yield replace(_run(builder, key, problems), stem=stem)
 
 
 def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:

@@ -108,15 +108,25 @@ def free_id(home: Home, started_ns: int, key: str) -> tuple[str, bool]:
     raise RecordError("This run was imported and deleted too often; no name is left for it.")
 
 
+def stem_of(run: ForeignRun) -> str:
+    """What is equal for all states of a record that grows (`sc.IMPORT_STEM`)."""
+    return sha256_text(f"{run.format}\n{run.stem}")
+
+
 def key_of(path: Path) -> object:
     """What the spool of an imported run was read from (`sc.IMPORT_KEY`), None for other runs."""
+    return import_fact(path, sc.IMPORT_KEY)
+
+
+def import_fact(path: Path, name: str) -> object:
+    """What the first record of a spool says under a name, None where it does not."""
     try:
         with path.open("rb") as file:
             first = decode(file.readline(_LONGEST_HEADER)) or {}
     except OSError:
         return None
     facts = first.get("facts")
-    return facts.get(sc.IMPORT_KEY) if isinstance(facts, dict) else None
+    return facts.get(name) if isinstance(facts, dict) else None
 
 
 def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str | None) -> bool:
@@ -192,6 +202,7 @@ def _header(run: ForeignRun, run_id: str, started: int, key: str, file_name: str
         sc.IMPORT_ENGINE: run.engine,
         sc.IMPORT_FILE: file_name,
         sc.IMPORT_KEY: key,
+        sc.IMPORT_STEM: None if run.stem is None else stem_of(run),
         sc.IMPORT_MISSING: as_json(run.missing),
         sc.IMPORT_PROBLEMS: as_json(run.problems),
         sc.ROOT_MODEL: run.root_model,

@@ -12,7 +12,7 @@ import streamlit as st
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RLMScopeError
 from traces.home import Home
-from traces.recorded_settings import read_limits, read_options
+from traces.recorded_settings import bounded, read_limits, read_options
 from traces.replay_facts import top_facts
 from traces.resume import no_dead_run
 from traces.view import RunView
@@ -47,6 +47,7 @@ def resume_offer(home: Home, view: RunView) -> None:
         st.caption(_WORDS)
         try:
             was = read_limits(top_facts(view).text(sc.LIMITS), spending=True)
+            was = was if view.summary.imported_from is None else bounded(was, spending=True)
             window = read_options(top_facts(view).text(sc.OPTIONS)).root_window
         except RLMScopeError as error:
             problem(error)
