@@ -44,7 +44,15 @@ class Step:
     """
 
     def __init__(self, shared: Shared, foreign: ForeignSpan, parent: Step | None) -> None:
-        """Open the span of `foreign` inside `parent` (None: it is the run)."""
+        """Open the span of `foreign` inside `parent` (None: it is the run). Raises InputError when the run is
+        over, and for what is no text.
+        """
+        self._top: Step = self if parent is None else parent._top
+        self._over = False
+        if parent is not None and self._top._over:
+            raise InputError("The run is over: nothing begins in it any more.")
+        for prefix, text in foreign.texts.items():
+            _check_text(prefix, text)
         self._shared, self._foreign, self._parent = shared, foreign, parent
         self._ends: Facts = {}  # what is set at the end
         self._failure: tuple[str, str] | None = None
@@ -65,7 +73,10 @@ class Step:
         return self._span.span_id
 
     def failed(self, error_type: str, message: str) -> None:
-        """Say that this step failed, where its engine goes on nevertheless."""
+        """Say that this step failed, where its engine goes on nevertheless. Raises InputError when the
+        step is over.
+        """
+        self._check_open()
         self._failure = (error_type, message)
 
     def __enter__(self) -> Self:
@@ -87,6 +98,7 @@ class Step:
                 self._span.end(status)
             else:
                 self._span.fail(*self._failure, status)
+            self._over = True
             if self._parent is not None:
                 self._parent._ended_below(self._foreign.kind, self._failure is not None)
 
@@ -101,11 +113,17 @@ class Step:
         """A step directly inside this one has ended."""
 
     def _say(self, prefix: str, text: str) -> None:
-        """Put a text on the span now."""
+        """Put a text on the span now. Raises InputError when the step is over, and for what is no text."""
+        _check_text(prefix, text)
         with self._shared.lock:
+            self._check_open()
             self._foreign.texts[prefix] = text
             self._span.text(prefix, text)
             self._ends |= previews(self._foreign.texts)
+
+    def _check_open(self) -> None:
+        if self._over:
+            raise InputError("This step is over: what it says is told inside its block.")
 
     def _cited(self, texts: Mapping[str, str]) -> Facts:
         """Store texts; the facts that name them."""
@@ -132,11 +150,37 @@ class Step:
 
 
 def as_messages(messages: Sequence[Message] | None) -> list[tuple[str, str]] | None:
-    """Messages of a chat, as {"role", "content"} or (role, text), in one form."""
+    """Messages of a chat, as {"role", "content"}, (role, text) or an object with these, in one form. Raises
+    InputError for anything else.
+    """
     if messages is None:
         return None
-    pairs = [one if isinstance(one, tuple) else (one.get("role"), one.get("content")) for one in messages]
-    return [(str(role), text if isinstance(text, str) else as_json(text)) for role, text in pairs]
+    if isinstance(messages, str | Mapping):
+        raise InputError(f"messages is a list of messages, not {type(messages).__name__}.")
+    return [(str(role), text if isinstance(text, str) else as_json(text)) for role, text in
+            map(_role_and_content, messages)]  # fmt: skip
+
+
+def _role_and_content(message: Any) -> tuple[Any, Any]:
+    if isinstance(message, tuple) and len(message) == 2:
+        return message
+    if isinstance(message, Mapping) and "role" in message:
+        rest = {key: value for key, value in message.items() if key != "role"}
+        content = message.get("content")
+        told = any(value is not None for value in rest.values())
+        return message["role"], rest if content is None and told else content or ""
+    if hasattr(message, "role") and hasattr(message, "content"):
+        return message.role, message.content or ""
+    raise InputError(
+        f"A message is {{'role', 'content'}} or (role, text), not {type(message).__name__} like this one: "
+        f"{str(message)[:60]!r}."
+    )
+
+
+def _check_text(prefix: str, text: Any) -> None:
+    if not isinstance(text, str):
+        what = prefix.rpartition(".")[2].replace("_", " ")
+        raise InputError(f"A text is needed as {what}, not {type(text).__name__}.")
 
 
 def use(

@@ -7,6 +7,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -268,3 +269,47 @@ def test_spans_also_go_where_the_standard_variables_say(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     view = recorded(home)
     assert view.summary.complete and "grpc" in caplog.text
+
+
+def test_what_a_step_says_after_its_end_is_refused_and_not_lost_in_silence(home: Home) -> None:
+    with instrument(home) as run:
+        with run.iteration() as iteration, iteration.cell("x = 1") as cell, cell.sub_call("a") as call:
+            call.reply("b")
+        for late in (lambda: cell.output("1"), lambda: call.reply("c"), lambda: cell.failed("E", "late")):
+            with pytest.raises(InputError, match="This step is over"):
+                late()
+        run.answer("1")
+    with pytest.raises(InputError, match="This step is over"):
+        run.answer("2")
+    with pytest.raises(InputError, match="The run is over"):
+        run.iteration()
+    with pytest.raises(InputError, match="The run is over"):
+        cell.sub_call("late")
+    view = load_run(home, run.run_id)
+    assert (view.summary.answer, view.summary.status, len(view.spans)) == ("1", "ok", 4)
+
+
+def test_what_is_no_text_and_no_message_is_named(home: Home) -> None:
+    with instrument(home) as run, run.iteration() as iteration:
+        for wrong in ("hello", {"role": "user"}, [7], [("user",)], ["hello"]):
+            with pytest.raises(InputError, match="message"):
+                iteration.root_call(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="A text is needed as prompt, not NoneType"):
+            iteration.sub_call(None)  # type: ignore[arg-type]
+        with iteration.sub_call("a") as call, pytest.raises(InputError, match="as response, not NoneType"):
+            call.reply(None)  # type: ignore[arg-type]
+    assert [span.kind for span in load_run(home, run.run_id).spans] == ["run", "iteration", "sub_call"]
+
+
+def test_messages_may_be_the_objects_of_a_client_and_calls_of_tools_are_kept(home: Home) -> None:
+    asked = {"role": "assistant", "content": None, "tool_calls": [{"name": "look"}]}
+    sent = [SimpleNamespace(role="user", content="Hi"), asked, {"role": "tool", "content": None}]
+    with instrument(home) as run, run.iteration() as turn, turn.root_call(sent) as call:  # type: ignore[arg-type]
+        call.reply("ok")
+    view = load_run(home, run.run_id)
+    (root,) = (span for span in view.spans if span.kind == "root_call")
+    added = json.loads(str(root.attributes[sc.MESSAGES_ADDED]))
+    texts = [(role, view.payload(digest)) for role, digest in added]
+    assert [role for role, _ in texts] == ["user", "assistant", "tool"]
+    assert (texts[0][1], texts[2][1]) == ("Hi", "")
+    assert json.loads(str(texts[1][1]))["tool_calls"] == [{"name": "look"}]
