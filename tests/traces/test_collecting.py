@@ -234,6 +234,13 @@ def test_too_many_spans_or_traces_begin_further_runs(rig: Rig, monkeypatch: pyte
     assert sum(each.spans for each in done) == 8 and len(done) == 5
 
 
+def test_texts_that_are_too_long_begin_a_further_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traces.collecting.MOST_CHARS", 1000)
+    rig.collector.take([llm(1, 0, "x" * 1000, "r")])
+    rig.collector.take([llm(2, 0, "y", "r")])
+    assert [each.spans for each in rig.collector.close()] == [1, 1]
+
+
 @pytest.mark.parametrize("name", ["openinference", "genai", "genai-older"])
 def test_traces_of_real_instrumentations_give_the_runs_that_they_were(tmp_path: Path, name: str) -> None:
     """The numbers are read off the files by eye."""

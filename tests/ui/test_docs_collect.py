@@ -51,6 +51,9 @@ def test_limits_and_names_are_those_of_the_program() -> None:
     assert f"{collecting.QUIET:g} seconds after its own span ended" in FLAT
     assert f"{collecting.PATIENCE / 60:g} minutes" in FLAT
     assert f"{receiver.LARGEST_BODY >> 20} MB" in FLAT
+    assert receiver._LONGEST == 120 and "two minutes to come" in FLAT
+    most = f"{collecting.MOST_SPANS:,} spans and {collecting.MOST_CHARS // 10**6} million characters"
+    assert f"A run takes {most}" in FLAT
     assert f"http://{receiver.HOST}:{receiver.PORT}" in session("collect")
     assert f"most {translating._MOST} of a span and {translating._LONGEST:,} characters" in FLAT
     for key in (translating.SAID_KIND, translating.SCOPE, sc.USAGE_RAW, sc.OI_COST):
