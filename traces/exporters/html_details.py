@@ -146,7 +146,7 @@ class Details:
             values = [
                 f"{key.removeprefix('rlm.')}: {value}" for key, value in self._attributes(event["attributes"])
             ]
-            yield [line(event["name"]), _shown("; ".join(values))]
+            yield [line(self._clean(event["name"])), _shown("; ".join(values))]
         if len(events) > _EVENTS:
             yield ["more", f"{len(events) - _EVENTS:,} events are not shown here"]
 

@@ -138,7 +138,7 @@ def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
         ("Cost", cost),
         ("Time", duration(run.seconds)),
         ("Started", began),
-        ("Ended by", _STOPPED.get(run.stop_reason or "", "") or short(run.stop_reason or UNKNOWN)),
+        ("Ended by", _STOPPED.get(run.stop_reason or "", "") or clean(run.stop_reason or UNKNOWN)),
     ):
         yield f"<div><dt>{name}</dt><dd>{escape(short(value))}</dd></div>"
 

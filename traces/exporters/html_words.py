@@ -106,7 +106,8 @@ def problem(span: SpanRow, clean: Clean) -> str:
     kind, message = span.error_type or span.status, span.attributes.get(sc.ERROR_MESSAGE)
     if not message:
         return line(clean(kind))
-    return line(clean(str(message) if str(message).startswith(kind) else f"{kind}: {message}"))
+    said = line(clean(str(message)))  # by itself: what was cut off is told by its length
+    return said if str(message).startswith(kind) else f"{line(clean(kind))}: {said}"
 
 
 def is_bad(span: SpanRow) -> bool:

@@ -131,7 +131,7 @@ def _span(
     events = [
         {
             "timeUnixNano": str(event["time_ns"]),
-            "name": plain(event["name"]),
+            "name": words.name(event["name"]),
             "attributes": _pairs(words.event(event["attributes"])),
         }
         for event in view.events(span.span_id)
@@ -141,7 +141,7 @@ def _span(
         "traceId": trace_id,
         "spanId": _id(span.span_id, 16),
         **parent,
-        "name": plain(span.name),
+        "name": words.name(span.name),
         "kind": _KINDS.get(span.kind, _INTERNAL),
         "startTimeUnixNano": str(span.start_ns),
         "endTimeUnixNano": str(span.start_ns if span.end_ns is None else span.end_ns),

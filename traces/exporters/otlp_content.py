@@ -137,6 +137,10 @@ class SpanWords:
             clean = {key: preview(value) if isinstance(value, str) else value for key, value in clean.items()}
         return {key: plain(value) for key, value in clean.items()}
 
+    def name(self, recorded: str) -> str:
+        """The name of a span or event."""
+        return str(plain(self._redactor.text(recorded)))
+
     def problem(self, attributes: Mapping[str, Any]) -> str | None:
         """What went wrong in a span, out of the attributes that leave."""
         said = attributes.get(sc.ERROR_MESSAGE) or attributes.get(sc.ERROR_TYPE)
@@ -157,7 +161,7 @@ class SpanWords:
         texts = self._text_of({*named.values(), *(sha256 for _, sha256 in cited)})
         clean = {sha256: self._clean(sha256, text) for sha256, text in texts.items()}
         whole = {prefix: clean[sha256] for prefix, sha256 in named.items() if sha256 in clean}
-        sent = tuple((role, clean[sha256]) for role, sha256 in cited if sha256 in clean)
+        sent = tuple((self.name(role), clean[sha256]) for role, sha256 in cited if sha256 in clean)
         complete = bool(cited) and len(sent) == len(cited) and self._content.inputs
         return whole, sent if complete else None
 

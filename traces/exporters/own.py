@@ -167,7 +167,7 @@ def _clean(value: Any, redactor: Redactor) -> Any:
         return [_clean(item, redactor) for item in value]
     if isinstance(value, dict):
         return {
-            redactor.text(name): item if _flat(item) else _clean(item, redactor)
+            name: item if _flat(item) else _clean(item, redactor)
             for name, item in redactor.attributes(value).items()
         }
     return value

@@ -139,7 +139,13 @@ def _run(view: RunView, said: Opinions) -> Row:
 
 
 def _clean(row: Mapping[str, Any], redactor: Redactor) -> Row:
-    return {name: redactor.text(value) if isinstance(value, str) else value for name, value in row.items()}
+    return {name: _clean_value(value, redactor) for name, value in row.items()}
+
+
+def _clean_value(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, list):
+        return [_clean_value(one, redactor) for one in value]
+    return redactor.text(value) if isinstance(value, str) else value
 
 
 def _json(value: object) -> str:

@@ -44,11 +44,11 @@ class Redactor:
         return self._renamed[sha256]
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Attributes with clean strings, and the new names, lengths and previews of renamed payloads."""
-        clean = {key: self._value(value) for key, value in attributes.items()}
+        """Attributes with clean names and strings, and what is new of renamed payloads that they cite."""
+        clean = {self.text(key): self._value(value) for key, value in attributes.items()}
         for key, value in attributes.items():
             if key.endswith(_SUFFIX) and isinstance(value, str) and value in self._renamed:
-                prefix, text = key.removesuffix(_SUFFIX), self._renamed[value][1]
+                prefix, text = self.text(key.removesuffix(_SUFFIX)), self._renamed[value][1]
                 clean |= {f"{prefix}.chars": len(text), f"{prefix}.preview": preview(text)}
         return clean
 
