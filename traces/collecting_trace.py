@@ -290,10 +290,15 @@ class _Diff:
         return stands
 
     def _end(self, record: Record) -> bool:
-        if self._ends.get(record["span_id"]) == record:
+        span_id = record["span_id"]
+        known = self._ends.get(span_id)
+        if known == record:
             return True
+        less = known is not None and known["a"].keys() - record["a"].keys()
+        if less and not self._put(self.starts[span_id]):  # only a start takes facts away
+            return False
         if stands := self._put(record):
-            self._ends[record["span_id"]] = record
+            self._ends[span_id] = record
         return stands
 
     def _withdraw(self, record: Record) -> bool:

@@ -234,6 +234,15 @@ def test_too_many_spans_or_traces_begin_further_runs(rig: Rig, monkeypatch: pyte
     assert sum(each.spans for each in done) == 8 and len(done) == 5
 
 
+def test_a_cell_that_goes_to_an_iteration_that_came_later_leaves_nothing_in_its_first_one(rig: Rig) -> None:
+    spans = [llm(1, 0, "How many?", "ask()"), TOOL, llm(3, 0, at=1.5), AGENT]
+    for each in spans:
+        rig.collector.take([each])
+        rig.collector.tend()
+    (done,) = rig.collector.close()
+    assert shape(read_run(rig.home, done.run_id)) == shape(imported(rig.home, spans))
+
+
 def test_texts_that_are_too_long_begin_a_further_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("traces.collecting.MOST_CHARS", 1000)
     rig.collector.take([llm(1, 0, "x" * 1000, "r")])
