@@ -53,6 +53,7 @@ def collect(state: State, /, port: int) -> int:
     thread = threading.Thread(target=receiver.serve_forever, args=(_STEP / 5,), name="otlp", daemon=True)
     thread.start()
     _until_stopped(collector.tend)
+    say("Stopping; what came is written to its end, which takes a moment for long traces.")
     receiver.shutdown()
     receiver.server_close()
     runs = collector.close()
