@@ -6,7 +6,6 @@ import errno
 import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Final
 
@@ -49,10 +48,13 @@ def collect(state: State, /, port: int) -> int:
         taken = error.errno == errno.EADDRINUSE
         why = "another program listens there; choose one with --port" if taken else error.strerror
         raise InputError(f"Port {port} of {HOST} cannot be used: {why}.") from error
+    wishes = _wishes_to_stop()  # before anybody knows that there is something to stop
     say(f"Receiving OTLP at http://{HOST}:{receiver.port} (records in {home.root}; stop with Ctrl-C)")
     thread = threading.Thread(target=receiver.serve_forever, args=(_STEP / 5,), name="otlp", daemon=True)
     thread.start()
-    _until_stopped(collector.tend)
+    while not wishes:
+        time.sleep(_STEP)
+        collector.tend()
     say("Stopping; what came is written to its end, which takes a moment for long traces.")
     receiver.shutdown()
     receiver.server_close()
@@ -66,13 +68,11 @@ def collect(state: State, /, port: int) -> int:
     return 0
 
 
-def _until_stopped(tend: Callable[[], None]) -> None:
-    """Call `tend` over and over, until a signal asks for the end: never in the middle of it."""
+def _wishes_to_stop() -> list[int]:
+    """The signals that ask for the end, as they come: they never break off what is being written."""
     wishes: list[int] = []
     names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
     for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
         if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT:
             signal.signal(number, lambda number, _frame: wishes.append(number))
-    while not wishes:
-        time.sleep(_STEP)
-        tend()
+    return wishes
