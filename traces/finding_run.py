@@ -9,6 +9,7 @@ from rlm_core import semconv as sc
 from traces.coverage import Coverage, coverage
 from traces.facts import Facts
 from traces.finding import Finding, ids, names_of, number_of, some_of, spans_of
+from traces.imported import is_foreign
 from traces.limits import limits
 from traces.rows import SpanRow
 from traces.view import RunView
@@ -42,7 +43,8 @@ def ending(view: RunView) -> Iterator[Finding]:
         told = f" Its note: {note[:200]}" if note else ""
         yield Finding("low_confidence", "check", f"The program stated low confidence in its answer.{told}")
     if run.status == "interrupted":
-        yield Finding("interrupted", "serious", "The process of the run ended before the run did.")
+        what = "record" if is_foreign(run) else "process"  # of a process of others nothing is known
+        yield Finding("interrupted", "serious", f"The {what} of the run ended before the run did.")
     elif run.problems:
         words = f"The record is incomplete: {number_of(run.problems, 'record')} missing or unreadable."
         yield Finding("incomplete", "check", words, run.problems)

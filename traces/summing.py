@@ -130,7 +130,7 @@ def summarise(
         tokens=spend.tokens,
         started=_told_start(started, top),
         started_ns=started,
-        seconds=None if top is not None and _untimed(top) else max(0, (ended or started) - started) / 1e9,
+        seconds=None if _untimed(top, rows) else max(0, (ended or started) - started) / 1e9,
         sandbox=facts.text(sc.SANDBOX),
         corpus_id=facts.text(sc.CORPUS_ID),
         demo=demo,
@@ -173,7 +173,14 @@ def _unreadable(raw: str | None) -> int:
     return len(listed) if isinstance(listed, list) else 1
 
 
-def _untimed(top: SpanRow) -> bool:
+def _untimed(top: SpanRow | None, rows: tuple[SpanRow, ...]) -> bool:
+    """Whether a record does not say how long its run took: where the end of the run is not in it, whether it
+    says that of nothing in the run.
+    """
+    if top is None:
+        return False
+    if top.end_ns is None and top.trust is not None:
+        return all(row.seconds is None for row in rows)
     return top.end_ns is not None and top.seconds is None
 
 

@@ -57,7 +57,7 @@ class Totals:
         self.failures += failed and span.kind in ("sub_call", "cell", "run")
         if span.kind in CALL_KINDS:
             self.spend.add_call(span)
-        self._stretch(span.start_ns, span.end_ns)
+        self._stretch(span.start_ns, None if span.seconds is None else span.end_ns)
         self.untimed = span.end_ns is not None and span.seconds is None
 
     def add(self, other: Totals) -> None:

@@ -146,7 +146,8 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
     if run.problems:
         lines.append(f"trace incomplete: {counted(run.problems, 'record')} missing or unreadable")
     elif not live and not run.complete:
-        lines.append("trace incomplete: it ends where the process died")
+        ends = "before the run does" if is_foreign(run) else "where the process died"
+        lines.append(f"trace incomplete: it ends {ends}")
     return lines
 
 

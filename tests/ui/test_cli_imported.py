@@ -116,7 +116,7 @@ def test_runs_names_the_format_and_json_has_null_for_what_is_not_told(
 ) -> None:
     write_foreign(home, no_times())
     told = call("runs", env={"COLUMNS": "200"}).out
-    assert "ok, imported: rlms" in told and "ok, imported: dspy" in told
+    assert "ok, incomplete, imported: rlms" in told and "ok, imported: dspy" in told
     listed = {one["imported_from"]: one for one in call("runs", "--json").json}
     assert (listed["dspy"]["seconds"], listed["dspy"]["started"]) == (None, "")
     assert listed["rlms"]["started"] == "2026-05-28T20:26:40+00:00"
@@ -142,3 +142,17 @@ def test_a_set_says_why_an_imported_run_was_not_checked(call: Call, run: str) ->
     (result,) = call("check", "known", "--json").json["results"]
     assert (result["passed"], result["why"]) == (None, "unplayable")
     assert "This run was read from a record of rlms" in result["words"]
+
+
+def test_a_record_that_ends_early_says_nothing_of_a_process_and_no_time_that_it_does_not_hold(
+    call: Call, home: Home
+) -> None:
+    half = no_times()
+    half.closed = False
+    run = write_foreign(home, half).run_id
+    told = call("show", run, "--all").out
+    assert f"run {run}: interrupted" in told and "process" not in told
+    assert "trace incomplete: it ends before the run does" in told
+    assert "serious: The record of the run ended before the run did." in told
+    assert "0 ms" not in told
+    assert call("runs", "--json").json[0]["seconds"] is None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rlm_core import semconv as sc
+from traces.imported import is_foreign
 from traces.reading import RunSummary, RunView, SpanRow
 from ui.figures import counted, least
 from ui.web.notices import Colour
@@ -33,6 +34,7 @@ STOPPED: Final = {
 INTERRUPTED: Final = (
     "The run was interrupted: its process ended before the run did. What was recorded until then is kept."
 )
+CUT_OFF: Final = "The record of the run ends before the run does. What stands in it is kept."
 
 
 def status_word(run: RunSummary) -> str:
@@ -43,7 +45,7 @@ def status_word(run: RunSummary) -> str:
 def stopped(run: RunSummary) -> str:
     """Why a run that has ended stopped, as a sentence of ours."""
     if run.status == "interrupted":
-        return INTERRUPTED
+        return CUT_OFF if is_foreign(run) else INTERRUPTED
     reason = run.stop_reason or ("cancelled" if run.status == "cancelled" else "")
     return STOPPED.get(reason, "Why the run stopped is not recorded.")
 
