@@ -21,7 +21,7 @@ from ui.web.compare_pair import Pair
 from ui.web.compare_trees import compare_trees
 from ui.web.diff_view import diff_view
 from ui.web.import_note import import_badge
-from ui.web.notices import said
+from ui.web.notices import Colour, said
 from ui.web.places import run_link
 from ui.web.rows_view import Cell, Column, Item, rows_view
 from ui.web.run_words import COLOURS, cost_words, status_word, stopped
@@ -76,7 +76,7 @@ def _answers(home: Home, a: Side, b: Side) -> None:
     """Whether question and answers are the same, and where the answers differ."""
     one, other = a.summary, b.summary
     if asked(one) != asked(other):
-        said("Other question", "orange", _other_question(a, b))
+        said(*_other_question(a, b))
     if one.answer is None or other.answer is None:
         said("Not to compare", "gray", "An answer is missing.")
         return
@@ -107,12 +107,20 @@ def _expected(home: Home, a: Side, b: Side) -> None:
         said("Expected", "blue", f"What a person expected of {name}, {words}: {opinion.expected[:200]}")
 
 
-def _other_question(a: Side, b: Side) -> str:
-    if a.summary.question is None or b.summary.question is None:
-        return "A question is not recorded."
-    if asked(a.summary)[0] == asked(b.summary)[0]:
-        return "The runs ask the same, but over different corpora (or the corpus is not recorded)."
-    return "The runs do not ask the same."
+def _other_question(a: Side, b: Side) -> tuple[str, Colour, str]:
+    """Badge, color and words for runs that do not ask the same, or of which that cannot be told."""
+    one, other = a.summary, b.summary
+    if one.question is None or other.question is None:
+        return "Unknown question", "gray", "A question is not recorded."
+    if asked(one)[0] != asked(other)[0]:
+        return "Other question", "orange", "The runs do not ask the same."
+    if one.corpus_id is None or other.corpus_id is None:
+        return (
+            "Unknown corpus",
+            "gray",
+            "The runs ask the same; whether over the same corpus is not recorded.",
+        )
+    return "Other corpus", "orange", "The runs ask the same, but over different corpora."
 
 
 def _figures(a: Side, b: Side) -> Iterator[Item]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.pages import problems, rows_of, texts, use
+from tests.support.pages import problems, rows_of, shown, texts, use
 from tests.support.rlms_pair import pair
 from tests.ui.web.test_compare_page import compare_page
 from traces.home import Home
@@ -24,6 +24,7 @@ def test_a_run_of_rlms_and_one_of_this_engine_align(ids: list[str]) -> None:
     said = texts(page)
     assert problems(page) == []
     assert any(text.startswith("The answers are the same") for text in said)
+    assert ":gray-badge[Unknown corpus]" in shown(page) and "Other question" not in shown(page)
     assert any("corpus is unknown" in text and "no attempts of calls" in text for text in said)
     assert (
         "The prompt is the same and the reply is not: here the runs part. Paired: found by its prompt."
