@@ -57,13 +57,13 @@ def home(tmp_path: Path, keys: Keys) -> Home:
         root = start(
             "root_call", f"chat {key()}", turn, path | {sc.MESSAGES_PRIOR: 0, sc.MESSAGES_ADDED: added}
         )
-        facts = {
+        facts: dict[str, str | int | float | bool | None] = {
             sc.PREVIEW: preview(late()),
             sc.OI_INPUT: preview(late()),
             f"x {key()}": key(),
             f"{key()}.n": 1,
         }
-        cell = start("cell", sc.NAME_CELL, turn, path | facts | {sc.CELL: 0})
+        cell = start("cell", sc.NAME_CELL, turn, facts | {sc.CELL: 0})
         call = start("sub_call", f"chat {key()}", cell, path | {sc.REQUEST_MODEL: f"s {key()}"})
         tool = start("tool", f"tool {key()}", cell, path | {sc.PREVIEW: preview(f'f("{late()}")')})
         for span in (run, root, cell, call, tool):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rlm_core.telemetry import MESSAGE_CHARS, PREVIEW_CHARS, preview, sha256_text
-from traces.exporters.secrets import redacted
+from traces.exporters.secrets import REDACTED, redacted
 
 _HASH: Final = re.compile(r"\b[0-9a-f]{64}\b")
 _SUFFIX: Final = ".sha256"
@@ -40,7 +40,7 @@ class Redactor:
         if clean == text:
             return sha256, text
         self._renamed[sha256] = (sha256_text(clean), clean)
-        self._previews[preview(text)] = preview(clean)
+        self._previews[preview(text)] = _preview(clean)
         return self._renamed[sha256]
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Redactor:
         for key, value in attributes.items():
             if key.endswith(_SUFFIX) and isinstance(value, str) and value in self._renamed:
                 prefix, text = self.text(key.removesuffix(_SUFFIX)), self._renamed[value][1]
-                clean |= {f"{prefix}.chars": len(text), f"{prefix}.preview": preview(text)}
+                clean |= {f"{prefix}.chars": len(text), f"{prefix}.preview": _preview(text)}
         return clean
 
     def _value(self, value: Any) -> Any:
@@ -62,6 +62,16 @@ class Redactor:
         return self._renamed[old][0] if old in self._renamed else old
 
 
+def _preview(clean: str) -> str:
+    """The preview of a clean text, which is to stay as it is when it leaves once more."""
+    shown = preview(clean)
+    return redacted(shown, cut=_may_be_cut(shown))[0]
+
+
 def _may_be_cut(text: str) -> bool:
-    """Whether a text has a length at which the record cuts texts off (previews lose spaces afterwards)."""
+    """Whether a text has a length at which the record cuts texts off (previews lose spaces afterwards). One
+    that was cleaned has no longer the length it had on record.
+    """
+    if REDACTED in text:
+        return False
     return PREVIEW_CHARS // 2 <= len(text) <= PREVIEW_CHARS or len(text) == MESSAGE_CHARS
