@@ -59,6 +59,9 @@ class OpenStore:
     def __init__(self, home: Home) -> None:
         self._home: Home | None = home
 
+    def __repr__(self) -> str:
+        return f"<record of {self._home.root}>" if self._home is not None else "<record that was closed>"
+
     @property
     def home(self) -> Home:
         """The home that is read. Raises RecordError once the store was closed."""

@@ -61,7 +61,9 @@ def marks_of_calls(spend: Spend) -> Sequence[str]:
     """How many of these calls have numbers that are not told or derived, in words; none for our own runs."""
     of = f" of {counted(spend.calls, 'call')}"
     said = []
-    if spend.untold:
+    if spend.untold and spend.untold == spend.calls:
+        said.append("Tokens of no call are in the record: sums of them are unknown.")
+    elif spend.untold:
         said.append(f"Tokens of {spend.untold:,}{of} are not in the record: sums of them are a lower bound.")
     if spend.derived:
         said.append(f"Tokens or cost of {spend.derived:,}{of} are derived, not reported.")

@@ -170,3 +170,9 @@ def test_naming_the_package_loads_nothing_heavy() -> None:
     code = f"import sys, traces; print(sorted({heavy} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_store_says_which_record_it_is_until_it_is_closed(home: Home) -> None:
+    with traces.open_store(home.root) as store:
+        assert repr(store) == f"<record of {home.root}>"
+    assert repr(store) == "<record that was closed>"

@@ -40,6 +40,8 @@ def test_a_record_without_times_says_so_once_and_not_on_every_line(call: Call, h
     told = call("show", "last").out
     assert told.count(NO_TIMES) == 1
     assert told.count("time unknown") == 1  # of the run, in its head
+    assert "note: Tokens of no call are in the record: sums of them are unknown." in told
+    assert "lower bound" not in told
 
 
 def test_show_has_the_facts_of_the_import_as_json(call: Call, run: str) -> None:
