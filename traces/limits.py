@@ -11,7 +11,7 @@ from rlm_core import semconv as sc
 from traces.facts import LARGEST, usd_amount
 from traces.finding import decoded, spans_of
 from traces.imported import is_foreign
-from traces.rows import money_json
+from traces.rows import RunSummary, money_json
 from traces.view import RunView
 
 Amount = int | float | Decimal
@@ -69,9 +69,15 @@ def limits(view: RunView) -> list[Limit]:
     attributes: Mapping[str, Any] = top.attributes if top is not None else {}
     given = _table(decoded(attributes, sc.LIMITS))
     most = given.get("max_iterations")
-    found = [Limit("iterations", view.summary.iterations, most if _is_count(most) else None)]
+    iterations = _told(view.summary, view.summary.iterations)
+    found = [Limit("iterations", iterations, most if _is_count(most) else None)]
     ledger = _table(decoded(attributes, sc.LEDGER))
     return found + list(_of_ledger(ledger) if ledger else _of_spans(view, given))
+
+
+def _told(run: RunSummary, amount: Amount) -> Amount | None:
+    """None where the record of another engine holds nothing of it: that does not say that there was none."""
+    return None if is_foreign(run) and not amount else amount
 
 
 def _table(value: object) -> dict[str, Any]:
@@ -89,18 +95,19 @@ def _of_ledger(ledger: Mapping[str, Any]) -> Iterator[Limit]:
 def _of_spans(view: RunView, given: Mapping[str, Any]) -> Iterator[Limit]:
     """What the spans recorded so far add up to."""
     run = view.summary
+    foreign, depth = is_foreign(run), max((span.depth for span in view.spans), default=0)
     spent: dict[str, Amount | None] = {
-        "calls": run.sub_calls,
+        "calls": _told(run, run.sub_calls),
         "tokens": run.tokens["total"],
         "usd": run.known_usd,
         "seconds": run.seconds,
-        "depth": max((span.depth for span in view.spans), default=0),
+        "depth": None if foreign and not run.iterations else depth,
     }
     keys = {"usd": "max_cost_usd"}
     for key, name in _NAMES.items():
         limit = _amount(given.get(keys.get(key, f"max_{key}")), key)
         known = {"usd": run.cost_usd is not None, "tokens": not run.untold_calls}.get(key, True)
-        untold = not known and not spent[key] and is_foreign(run)
+        untold = foreign and not known and not spent[key]
         yield Limit(name, None if untold else spent[key], limit, known)
 
 

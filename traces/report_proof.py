@@ -128,7 +128,7 @@ def cost_parts(facts: Facts) -> Iterator[Part]:
     cost = "a demo model, no dollars" if summary.demo else dollars(money_json(summary.cost_usd))
     yield Words(
         f"The run itself: {summary.sub_calls:,} sub-calls in {summary.iterations:,} iterations, {cost}, "
-        f"{summary.seconds:,.1f} s."
+        f"{'a time that is not on record' if summary.seconds is None else f'{summary.seconds:,.1f} s'}."
     )
 
 

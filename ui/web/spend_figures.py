@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Final
 
 import streamlit as st
@@ -11,7 +10,7 @@ from traces.diagnosis_spending import spent_beside
 from traces.home import Home
 from traces.prices import price_table
 from traces.spend import Chosen, Totals, per_run
-from ui.figures import counted, money, tokens
+from ui.figures import counted, least, money, tokens
 from ui.trust_text import marks_of_calls
 from ui.visible import line
 from ui.web import plain
@@ -43,11 +42,15 @@ def _total(totals: Totals) -> tuple[str, str, str]:
 
 def _shares(totals: Totals) -> tuple[str, str, str]:
     known = totals.whole.known_usd
-    parts = {role: totals.by_role[role].known_usd for role in ("root", "sub") if role in totals.by_role}
+    parts = {role: totals.by_role[role] for role in ("root", "sub") if role in totals.by_role}
     if not known:
         return "Root / sub-calls", "—", "nothing was spent, as far as is known"
-    shares = (float(parts.get(role, Decimal(0)) / known) for role in ("root", "sub"))
-    words = ", ".join(f"{role} {money(usd, None)}" for role, usd in parts.items())
+    words = ", ".join(
+        f"{role} {least(part.usd, part.status, part.known_usd)}" for role, part in parts.items()
+    )
+    if any(part.usd is None and not part.known_usd for part in parts.values()):
+        return "Root / sub-calls", "unknown", words
+    shares = (float((parts[role].known_usd if role in parts else 0) / known) for role in ("root", "sub"))
     return "Root / sub-calls", " / ".join(f"{share:.0%}" for share in shares), words
 
 

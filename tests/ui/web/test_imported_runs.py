@@ -175,6 +175,7 @@ def test_spend_says_how_many_calls_are_derived_or_not_told(view: RunView) -> Non
     assert "Tokens of 4 of 6 calls are not in the record: sums of them are a lower bound." in said
     assert "Tokens or cost of 2 of 6 calls are derived, not reported." in said
     assert "6 calls; at least 20 in, 6 out" in said
+    assert "root unknown, sub at least $0.000017" in said and "$0," not in said
 
 
 def test_side_by_side_names_the_engine_and_not_a_strategy_of_ours(view: RunView, untimed: RunView) -> None:
@@ -253,7 +254,8 @@ def test_the_overview_does_not_say_that_nothing_was_asked_or_cost(silent: RunVie
     said = "\n".join(texts(page))
     assert said.count("No sub-call is on record.") == 2 and "No call of a model is on record." in said
     assert "has been" not in said
-    assert any("tokens unknown, dollars unknown" in caption.value for caption in page.caption)
+    (free,) = (one.value for one in page.caption if one.value.startswith("Without a limit"))
+    assert [word for word in free.split(": ")[1].split(", ") if "unknown" not in word] == []
 
 
 def test_calls_of_which_nothing_is_told_are_not_the_dearest(untimed: RunView) -> None:
