@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,3 +159,9 @@ def test_a_record_that_ends_early_says_nothing_of_a_process_and_no_time_that_it_
     assert "serious: The record of the run ended before the run did." in told
     assert "0 ms" not in told
     assert call("runs", "--json").json[0]["seconds"] is None
+
+
+def test_a_report_of_a_record_without_times_says_so(call: Call, home: Home, tmp_path: Path) -> None:
+    run, out = write_foreign(home, no_times()).run_id, tmp_path / "report.md"
+    call("diagnose", run, "--expected", "8", "--report", out)
+    assert "a time that is not on record" in out.read_text("utf-8")
