@@ -126,6 +126,7 @@ def test_coverage_without_documents_has_no_figures(untimed: RunView) -> None:
     assert "Read by a model" not in facts(page)
 
 
+@pytest.mark.full  # a run is really asked
 def test_a_run_of_ours_says_which_corpus_it_needs(home: Home, tmp_path: Path) -> None:
     document = tmp_path / "a.txt"
     document.write_text("a text")
