@@ -98,6 +98,8 @@ def test_spans_are_taken_however_they_are_packed(rig: Rig, pack: str | None) -> 
 
 def test_an_empty_message_is_fine_and_metrics_and_logs_are_let_pass_with_a_word(rig: Rig) -> None:
     assert rig.send(b"", PROTOBUF) == (200, b"")
+    assert rig.send(b"{}", JSON) == (200, b"{}")
+    assert (rig.taken, rig.receiver.counts) == ([], (0, 0))
     for _ in range(2):
         assert rig.send(b"anything", PROTOBUF, "/v1/metrics") == (200, b"")
         assert rig.send(b"{}", JSON, "/v1/logs") == (200, b"{}")
@@ -128,7 +130,8 @@ Change = Callable[[dict[str, str]], dict[str, str]]
     ("body", "headers", "path", "status", "message"),
     [
         (b"{", JSON, "/v1/traces", 400, "This is no JSON."),
-        (b"{}", JSON, "/v1/traces", 400, "no OTLP trace document"),
+        (b'{"spans": []}', JSON, "/v1/traces", 400, "no OTLP trace document"),
+        (b"[]", JSON, "/v1/traces", 400, "no OTLP trace document"),
         (b"\xff\xff", PROTOBUF, "/v1/traces", 400, "no OTLP trace message"),
         (b"not gzip", {**PROTOBUF, "Content-Encoding": "gzip"}, "/v1/traces", 400, "not packed as it says"),
         (gzip.compress(b"x" * 99)[:-9], {**JSON, "Content-Encoding": "gzip"}, "/v1/traces", 400, "too early"),

@@ -111,8 +111,8 @@ def from_protobuf(data: bytes) -> Received:
 
 
 def from_json(data: bytes | Any) -> Received:
-    """The spans of an OTLP/JSON document, as bytes or as the value it holds: an ExportTraceServiceRequest,
-    one of its ResourceSpans, or a list of either.
+    """The spans of an OTLP/JSON document, as bytes or as the value it holds: an ExportTraceServiceRequest
+    (`{}` is one without spans), one of its ResourceSpans, or a list of either.
 
     Raises InputError when it is none.
     """
@@ -122,7 +122,7 @@ def from_json(data: bytes | Any) -> Received:
         except (ValueError, RecursionError) as error:
             raise InputError("This is no JSON.") from error
     groups = list(_groups(data))
-    if not groups and not is_json(data):
+    if not groups and data != {} and not is_json(data):
         raise InputError('This is no OTLP trace document: it has no list "resourceSpans".')
     received = Received()
     for group in groups:
