@@ -72,6 +72,7 @@ def box(home: Home) -> None:
         st.button("Close", key="runs-export-close", on_click=_close)
 
 
+@st.fragment  # drawn by itself: with the whole page, what was made before would stay in reach that long
 def _form(home: Home, run_ids: tuple[str, ...], key: str) -> None:
     """A button for each format with what it is; then what came of the last one that was pressed."""
     asked = None
@@ -81,11 +82,13 @@ def _form(home: Home, run_ids: tuple[str, ...], key: str) -> None:
                 asked = name
             st.markdown(form.words, width="content")
     st.caption(_CARE)
+    came = st.empty()  # what was made before leaves the page now, not when the next file is made
     if asked is not None:
         _make(home, run_ids, asked)
     made: _Made | None = st.session_state.get(_MADE)
     if made is not None and made.run_ids == run_ids:
-        _show(made, key)
+        with came.container():
+            _show(made, key)
 
 
 def _make(home: Home, run_ids: tuple[str, ...], form: str) -> None:
@@ -131,7 +134,7 @@ def _show(made: _Made, key: str) -> None:
         note(f"What looks like a key was taken out in {counted(made.redacted, 'place')}.")
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.download_button(
-            "Download", made.data, made.name, "application/octet-stream", key=f"{key}-download",
+            "Download", made.data, made.name, "application/octet-stream", key=f"{key}-download-{made.name}",
             on_click="ignore", icon=":material/download:",
         )  # fmt: skip
         with st.container(width="stretch"):

@@ -42,6 +42,17 @@ def test_each_format_has_a_button_that_makes_its_file(home: Home) -> None:
     assert made.name == f"{WIDE}.csv" and b"refund of order 1" in made.data
 
 
+def test_the_button_of_another_format_is_another_one(home: Home) -> None:
+    def download(page: AppTest) -> str:
+        (button,) = page.download_button
+        return str(button.id)
+
+    page = pressed(run_page(wide_run(home, 20)), "run-export-html")
+    first = download(page)
+    assert download(pressed(page, "run-export-csv")) != first
+    assert download(pressed(page, "run-export-html")) == first
+
+
 def test_a_folder_is_packed(home: Home) -> None:
     made = pressed(run_page(wide_run(home, 20)), "run-export-parquet").session_state["export-made"]
     assert made.name == f"{WIDE}-parquet.zip"

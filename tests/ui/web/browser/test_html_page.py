@@ -201,6 +201,33 @@ def test_the_app_makes_the_page_of_a_run(page: Page, visit: Visit, home: Home, o
     expect(title(opened(saved))).to_have_text("llm_query 17")
 
 
+OFFERED = """() => {
+  window.offered = [];
+  const look = () => {
+    const found = [...document.querySelectorAll("[class*=st-key-run-export-download]")];
+    const now = found.map((each) => (each.className.includes("parquet") ? "parquet" : "html")).join();
+    if (now && now !== window.offered.at(-1)) window.offered.push(now);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+@pytest.mark.full
+def test_the_file_made_before_goes_when_another_one_comes(page: Page, visit: Visit, home: Home) -> None:
+    page.goto(f"{visit.url}/run?run={wide_run(home, 200, '20270115T080000-00000201')}")
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="html", exact=True).click()
+    expect(page.get_by_role("button", name="Download")).to_be_visible()
+    page.evaluate(OFFERED)
+    page.get_by_role("button", name="parquet", exact=True).click()
+    expect(page.get_by_text("-parquet.zip, ")).to_be_visible()
+    painted = (
+        "() => new Promise((tell) => setTimeout(() => requestAnimationFrame(() => tell(window.offered))))"
+    )
+    assert page.evaluate(painted) == ["html", "parquet"]  # never both
+
+
 @pytest.mark.full
 def test_thirty_thousand_spans_open_and_can_be_searched(opened: Opened, tmp_path: Path) -> None:
     home = Home.resolve(tmp_path / "home")
