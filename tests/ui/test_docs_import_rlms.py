@@ -81,7 +81,7 @@ def test_the_same_question_of_both_engines_aligns(call: Callable[..., Any], pair
 def test_a_run_leaves_as_a_log_of_rlms_and_comes_back_the_same(
     call: Callable[..., Any], pair: list[str], home: Home, tmp_path: Path
 ) -> None:
-    assert "$ rlmscope export RUN --format rlms --out run.jsonl" in PAGE
+    assert "$ rlmscope export RUN --format rlms --out run.rlms.jsonl" in PAGE
     for run_id in pair:
         out = tmp_path / f"{run_id}.jsonl"
         done = call("export", run_id, "--format", "rlms", "--out", str(out), "--json").json

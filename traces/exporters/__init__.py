@@ -36,7 +36,7 @@ FORMATS: Final[dict[str, Format]] = {
     "parquet": Format("parquet", "one file per table in a new folder, for DuckDB, pandas and polars", ""),
     "csv": Format("csv", "one row per call of a model, for spreadsheets", ".csv"),
     "html": Format("html", "one page that opens in any browser, from disk", ".html"),
-    "rlms": Format("rlms", "a log as rlms writes it, for its viewer", ".jsonl"),
+    "rlms": Format("rlms", "a log as rlms writes it, for its viewer", ".rlms.jsonl"),
 }
 
 

@@ -53,6 +53,13 @@ def test_the_button_of_another_format_is_another_one(home: Home) -> None:
     assert download(pressed(page, "run-export-html")) == first
 
 
+def test_files_of_different_formats_have_different_names(home: Home) -> None:
+    page = run_page(wide_run(home, 20))
+    made = [pressed(page, f"run-export-{form}").session_state["export-made"].name for form in FORMATS]
+    assert len(set(made)) == len(FORMATS)
+    assert {f"{WIDE}.jsonl", f"{WIDE}.rlms.jsonl"} <= set(made)
+
+
 def test_a_folder_is_packed(home: Home) -> None:
     made = pressed(run_page(wide_run(home, 20)), "run-export-parquet").session_state["export-made"]
     assert made.name == f"{WIDE}-parquet.zip"
