@@ -52,6 +52,13 @@ def is_foreign(run: RunSummary) -> bool:
     return run.imported_from not in (None, sc.IMPORT_OWN)
 
 
+def sub_calls_told(run: RunSummary) -> int | None:
+    """How many sub-calls are on record; None where the record of another engine holds none, which does not
+    say that there were none.
+    """
+    return None if is_foreign(run) and not run.sub_calls else run.sub_calls
+
+
 def not_again(run: RunSummary) -> str | None:
     """Why the cells of a run cannot be run again, as a sentence; None where nothing is known against it."""
     if not is_foreign(run):

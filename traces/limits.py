@@ -10,7 +10,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import LARGEST, usd_amount
 from traces.finding import decoded, spans_of
-from traces.imported import is_foreign
+from traces.imported import is_foreign, sub_calls_told
 from traces.rows import RunSummary, money_json
 from traces.view import RunView
 
@@ -97,7 +97,7 @@ def _of_spans(view: RunView, given: Mapping[str, Any]) -> Iterator[Limit]:
     run = view.summary
     foreign, depth = is_foreign(run), max((span.depth for span in view.spans), default=0)
     spent: dict[str, Amount | None] = {
-        "calls": _told(run, run.sub_calls),
+        "calls": sub_calls_told(run),
         "tokens": run.tokens["total"],
         "usd": run.known_usd,
         "seconds": run.seconds,

@@ -103,6 +103,15 @@ def size(count: int | None) -> str:
     return f"{amount:,.0f} {unit}" if amount >= 9.95 else f"{amount:.1f} {unit}"
 
 
+def count(number: int | None) -> str:
+    """A number where there is little room; None, one that is not known, is a question mark.
+
+    >>> count(1200), count(0), count(None)
+    ('1,200', '0', '?')
+    """
+    return "?" if number is None else f"{number:,}"
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """`1 call`, `2 calls`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

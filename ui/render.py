@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from traces.imported import import_facts, is_foreign, not_said
+from traces.imported import import_facts, is_foreign, not_said, sub_calls_told
 from traces.summing import spend_of
-from ui.figures import counted, duration, money, spent, with_tokens
+from ui.figures import count, counted, duration, money, spent, with_tokens
 from ui.replay_text import replay_of_lines, sub_calls_words
 from ui.tree import describe_span, tree_lines
 from ui.trust_text import import_lines, marks_of_calls
@@ -80,7 +80,7 @@ def runs_table(runs: Sequence[RunSummary], asked: Mapping[str, int]) -> list[str
             (run.question or "")[:ANSWER_SHOWN],
             _answer(run)[:ANSWER_SHOWN],
             _models(run.root_model, run.sub_model),
-            f"{run.sub_calls:,}" + (_asked(asked.get(run.run_id, 0)) if run.plays_a_record else ""),
+            count(sub_calls_told(run)) + (_asked(asked.get(run.run_id, 0)) if run.plays_a_record else ""),
             money(run.known_usd if least else run.cost_usd, "partial" if least else run.cost_status),
         )
         for run in runs
@@ -152,7 +152,7 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
 
 
 def _sub_calls(run: RunSummary, calls: str | None) -> str:
-    if is_foreign(run) and not run.sub_calls:
+    if sub_calls_told(run) is None:
         return "no sub-calls on record"
     return calls or counted(run.sub_calls, "sub-call")
 

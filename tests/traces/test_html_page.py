@@ -114,6 +114,12 @@ def test_numbers_of_another_engine_say_how_far_they_can_be_trusted(home: Home, t
     assert {row["time"] for row in page.rows if row["label"].startswith("llm_query")} == {"?"}
 
 
+def test_the_page_of_an_engine_that_records_no_sub_calls_does_not_count_0(home: Home, tmp_path: Path) -> None:
+    run = ForeignRun("dspy", "dspy 3", "k", ForeignSpan("run", texts={sc.QUESTION: "q"}))
+    bare = page_of(home, write_run(home, run, "log.json", 0).run_id, tmp_path / "run.html").bare
+    assert "<dt>Sub-calls</dt><dd>none on record</dd>" in bare
+
+
 def test_a_text_that_the_record_lost_is_named_as_missing(home: Home, tmp_path: Path) -> None:
     small_run(home, prompt="the prompt that goes")
     spool = home.spool_file(WIDE)

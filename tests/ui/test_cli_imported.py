@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.command import ROOT
 from tests.support.foreign_runs import NO_ROOT, UNREADABLE, WRONG, no_times, some_times, write_foreign
 from traces.home import Home
 from traces.importers.foreign import NO_TIMES
 from traces.reading import load_run
 
 Call = Callable[..., Any]
+SAMPLES = ROOT / "tests" / "fixtures" / "logs" / "samples"
 
 
 @pytest.fixture
@@ -165,3 +168,27 @@ def test_a_report_of_a_record_without_times_says_so(call: Call, home: Home, tmp_
     run, out = write_foreign(home, no_times()).run_id, tmp_path / "report.md"
     call("diagnose", run, "--expected", "8", "--report", out)
     assert "a time that is not on record" in out.read_text("utf-8")
+
+
+def listed_calls(call: Call) -> dict[str, str]:
+    """The column of calls in the list of runs, by run."""
+    rows = [re.split(r" {2,}", row) for row in call("runs").out.splitlines()]
+    assert rows[0][-2:] == ["calls", "cost"]
+    return {row[0]: row[-2] for row in rows[1:]}
+
+
+@pytest.mark.parametrize("log", ["dspy_rlm_prediction_3.4.1.json", "recursive_flow_run_v0_4_2"])
+def test_runs_of_an_engine_that_does_not_record_sub_calls_are_not_listed_with_0_of_them(
+    call: Call, log: str
+) -> None:
+    (taken,) = call("import", str(SAMPLES / log), "--json").json
+    assert "no sub-calls on record" in call("show", taken["run_id"]).out
+    assert listed_calls(call) == {taken["run_id"]: "?"}
+    (run,) = call("runs", "--json").json
+    assert run["sub_calls"] == 0
+
+
+def test_sub_calls_that_are_on_record_are_counted_in_the_list(call: Call, run: str, written: Call) -> None:
+    ours = "20270115T080000-00000001"
+    written(ours)
+    assert listed_calls(call) == {run: "4", ours: f"{call('show', ours, '--json').json['run']['sub_calls']}"}

@@ -12,7 +12,7 @@ from traces.exporters.html_details import tokens_below
 from traces.exporters.html_rows import tokens_words
 from traces.exporters.html_words import UNKNOWN, Clean, counted, duration, money, short
 from traces.exporters.redaction import Redactor
-from traces.imported import import_facts
+from traces.imported import import_facts, sub_calls_told
 from traces.report_parts import WHOLE_CHARS, left_out, middle_out
 from traces.tree import Node, walk
 from traces.view import RunView
@@ -123,6 +123,7 @@ def _pre(text: str) -> str:
 def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     run = view.summary
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
+    calls = "none on record" if sub_calls_told(run) is None else f"{run.sub_calls:,}{failed}"
     known = run.cost_usd is None and run.known_usd
     cost = f"at least {money(run.known_usd)}" if known else money(run.cost_usd, run.cost_status)
     tokens = f"{run.tokens['input']:,} in, {run.tokens['output']:,} out"
@@ -133,7 +134,7 @@ def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
         ("Root model", clean(run.root_model or UNKNOWN)),
         ("Sub-model", clean(run.sub_model or UNKNOWN)),
         ("Iterations", f"{run.iterations:,}"),
-        ("Sub-calls", f"{run.sub_calls:,}{failed}"),
+        ("Sub-calls", calls),
         ("Tokens", tokens),
         ("Cost", cost),
         ("Time", duration(run.seconds)),

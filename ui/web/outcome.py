@@ -12,6 +12,7 @@ from rlm_core.sandbox import level_words
 from traces.estimate import Plan, estimate
 from traces.evidence import evidence
 from traces.home import Home
+from traces.imported import sub_calls_told
 from traces.reading import RunSummary
 from ui.answer_text import answer_markdown
 from ui.ask_outcome import estimate_words, mark_words
@@ -168,7 +169,7 @@ def _facts(record: Record) -> None:
     failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
     with st.container(horizontal=True, gap="medium", key="outcome-facts"):
         fact("Iterations", f"{run.iterations:,}")
-        fact("Sub-calls", f"{run.sub_calls:,}{failed}")
+        fact("Sub-calls", "none on record" if sub_calls_told(run) is None else f"{run.sub_calls:,}{failed}")
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run))
         fact("Time", duration(run.seconds))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from rlm_core.sandbox import level_words
 from traces.calls import served_calls
-from traces.imported import is_foreign
+from traces.imported import is_foreign, sub_calls_told
 from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.summing import spend_of
@@ -175,7 +175,7 @@ def _facts(record: Record) -> None:
         fact("Sub-model", run.sub_model or "unknown")
         fact("Iterations", _with(run.iterations, served=served.get("root_call", 0)))
         calls = {"failed": run.failed_sub_calls, "served": served.get("sub_call", 0)}
-        unsaid = is_foreign(run) and not run.sub_calls
+        unsaid = sub_calls_told(run) is None
         fact("Sub-calls", "none on record" if unsaid else _with(run.sub_calls, **calls))
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run) + _shares(view))

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from traces.imported import sub_calls_told
 from traces.opinions import VERDICTS, Opinions
 from traces.questions import Question, asked
 from traces.reading import RunSummary
 from traces.strategies import RLM, strategy_of
-from ui.figures import counted, duration, money
+from ui.figures import count, counted, duration, money
 from ui.web import verdict_view
 from ui.web.listing import moment
 from ui.web.places import href, run_link
@@ -125,8 +126,8 @@ _ORDERS: Final[dict[str, Callable[[RunSummary, Opinions], Any]]] = {
     "Status": lambda run, _: list(COLOURS).index(status_word(run)),
     "Verdict": lambda run, said: (word := _verdict(run, said)) and f"{VERDICTS.index(word)}",
     "Models": lambda run, _: _models(run),
-    "Sub-calls": lambda run, _: run.sub_calls,
-    "Failed": lambda run, _: run.failed_sub_calls,
+    "Sub-calls": lambda run, _: sub_calls_told(run),
+    "Failed": lambda run, _: _failed(run),
     "Cost": lambda run, _: run.cost_usd if run.cost_usd is not None else run.known_usd or None,
     "Time": lambda run, _: run.seconds,
     "Started": lambda run, _: run.started_ns or None,
@@ -185,8 +186,8 @@ def row(run: RunSummary, zone: str | None) -> dict[str, Cell]:
         "Question": _short(run.question or "(not recorded)"),
         "Answer": _answer(run),
         "Models": _models(run),
-        "Sub-calls": f"{run.sub_calls:,}",
-        "Failed": f"{run.failed_sub_calls:,}",
+        "Sub-calls": count(sub_calls_told(run)),
+        "Failed": count(_failed(run)),
         "Cost": cost_words(run),
         "Time": duration(run.seconds),
         "Started": started(run, zone),
@@ -237,6 +238,10 @@ def _costs(question: Question) -> str:
 
 def _span(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
+
+
+def _failed(run: RunSummary) -> int | None:
+    return None if sub_calls_told(run) is None else run.failed_sub_calls
 
 
 def _models(run: RunSummary) -> str:

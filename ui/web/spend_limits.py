@@ -7,9 +7,10 @@ from typing import Final
 
 import streamlit as st
 
+from traces.imported import sub_calls_told
 from traces.rows import RunSummary, money_json
 from traces.spend import Budget, Chosen
-from ui.figures import counted, duration, money
+from ui.figures import count, counted, duration, money
 from ui.visible import line
 from ui.web.csv_file import csv_button
 from ui.web.listing import paged
@@ -142,7 +143,7 @@ def _page(shown: Sequence[RunSummary], checked: tuple[str, ...]) -> None:
                     _question(run),
                     (status_word(run), COLOURS[status_word(run)]),
                     cost_words(run),
-                    f"{run.sub_calls:,}",
+                    count(sub_calls_told(run)),
                     f"{line(run.root_model or '?')} / {line(run.sub_model or '?')}",
                     started(run, zone),
                 ],

@@ -14,18 +14,20 @@ from streamlit.testing.v1 import AppTest
 from rlm_core import semconv as sc
 from tests.support.command import ROOT
 from tests.support.foreign_runs import NO_ROOT, UNREADABLE, WRONG, no_times, some_times, write_foreign
-from tests.support.pages import ask_page, problems, rows_of, runs_page, shown, texts, use
+from tests.support.pages import ask_page, problems, rows_of, rows_with, runs_page, shown, texts, use
 from tests.support.run_pages import facts, looked_at, named, run_page
 from traces.cost import cost_report
 from traces.exporters.own import export
 from traces.home import Home
 from traces.importers.foreign import ForeignRun, ForeignSpan
 from traces.importers.importing import import_paths
+from traces.opinions import Opinions
 from traces.reading import RunView, list_runs, load_run
 from traces.subtotals import below
 from ui.cli import cli
 from ui.web import spend_groups
 from ui.web.csv_file import csv_text
+from ui.web.runs_table import in_order
 
 LOGS = ROOT / "tests" / "fixtures" / "logs" / "samples"
 
@@ -244,6 +246,17 @@ def test_a_run_without_any_call_on_record_did_not_cost_nothing(silent: RunView, 
     assert under is not None and (under["cost_usd"], under["untold_calls"]) == (None, 1)
     report = cost_report(home, [], ["model"])
     assert (report["total_usd"], report["runs_with_gaps"]) == (None, 1)
+
+
+def test_lists_of_runs_do_not_count_0_sub_calls_where_none_is_on_record(
+    silent: RunView, untimed: RunView
+) -> None:
+    rows = {row["Answer"]: (row["Sub-calls"], row["Failed"]) for row in rows_with(runs_page(), "Sub-calls")}
+    assert rows == {"8": ("?", "?"), "7": ("1", "0")}
+    runs = [untimed.summary, silent.summary]
+    for descending in (True, False):
+        for column in ("Sub-calls", "Failed"):
+            assert in_order(reversed(runs), column, descending, Opinions()) == runs
 
 
 def test_a_record_that_is_unreadable_in_part_is_not_complete(view: RunView) -> None:
