@@ -34,26 +34,17 @@ RULES: Final = {
     "resultTypes": ["violations"],  # to tell of what is right takes most of the time
 }
 COLOURS: Final = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}  # what a theme can break
-# one state of each page and view, that with the most in it; `test_every_state` has the rest
+# those states of the pages that hold the most; `test_every_state` has all
 USUAL: Final = (
     "ask_passages",
-    "document_passage",
     "runs",
     "compare",
     "diagnose_found",
     "compare_trees",
     "run_sub_call",
-    "run_search",
-    "run_flame",
-    "run_overview",
-    "run_findings",
     "run_steps",
-    "run_coverage_part",
     "set_checked",
     "spend",
-    "corpora",
-    "settings_prices",
-    "guide",
 )
 
 

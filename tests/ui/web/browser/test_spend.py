@@ -61,6 +61,7 @@ def test_from_the_total_to_the_span_of_a_dear_call_and_what_other_models_would_c
     assert charts(page)
 
 
+@pytest.mark.full
 def test_hostile_names_are_only_text_in_tables_and_charts(page: Page, visit: ui.Visit) -> None:
     for view in ("on&by=model,corpus,day", "calls", "limits", "models&sub=openai/gpt-5"):
         page.goto(f"{visit.url}/spend?view={view}")

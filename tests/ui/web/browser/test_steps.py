@@ -51,6 +51,7 @@ def test_a_run_is_walked_with_keys(page: Page, visit: ui.Visit, home: Home) -> N
     shown(page, "Step 1: iteration 0, cell 0")
 
 
+@pytest.mark.full
 def test_the_keys_of_a_step_are_letters_in_a_field(page: Page, visit: ui.Visit, home: Home) -> None:
     page.goto(f"{visit.url}/run?run={many_steps(home, steps=150)}&view=steps&step=2")
     shown(page, "Step 2: iteration 1, cell 1")
