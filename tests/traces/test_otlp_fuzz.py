@@ -75,4 +75,5 @@ def imported(content: bytes) -> None:
         for run in runs:
             run_id = write_run(home, run, "x.json", 0).run_id
             view = SpoolRun(home, run_id).poll()
-            assert view.summary.problems == 0 and len(view.spans) == sum(1 for _ in run.top.walk())
+            assert view.summary.problems == len(run.problems)
+            assert len(view.spans) == sum(1 for _ in run.top.walk())

@@ -67,8 +67,10 @@ def test_two_runs_are_compared_and_judged_with_the_keyboard(page: Page, visit: u
     side = page.locator(".st-key-compare-A")
     side.get_by_role("radio", name="wrong").press("Enter")
     expect(side.get_by_role("radio", name="wrong")).to_be_checked()
+    ui.settle(page)
     side.get_by_text("Expected answer, note, tags").click()
     ui.fill(page, "Expected answer", "22")
+    ui.settle(page)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("What a person expected of A, only B gives: 22")).to_be_visible()
 
