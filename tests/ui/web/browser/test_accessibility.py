@@ -62,6 +62,7 @@ def complaints(page: Page, state: str) -> Iterator[str]:
     for theme, rules in (("light", RULES), ("dark", COLOURS)):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         expect(page.get_by_test_id("stApp")).to_have_css("color-scheme", theme)
+        ui.settle(page)  # what is about to be drawn anew is faded
         for found in Axe().run(page, options=rules).response["violations"]:
             for node in found["nodes"]:
                 yield f"{state}, {theme}, {found['id']}: {node['html'][:200]} {node['failureSummary'][:300]}"
