@@ -75,5 +75,6 @@ def imported(content: bytes) -> None:
         for run in runs:
             run_id = write_run(home, run, "x.json", 0).run_id
             view = SpoolRun(home, run_id).poll()
-            assert view.summary.problems == len(run.problems)
+            # a fact of one of our own spans that cannot be used counts too
+            assert view.summary.problems >= len(run.problems)
             assert len(view.spans) == sum(1 for _ in run.top.walk())
