@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def test_documents_with_odd_values_in_them_are_read_or_refused(data: st.DataObje
         try:
             for step in place[:-1]:
                 at = at[step]
-            at[place[-1]] = data.draw(ODD)
+            at[place[-1]] = deepcopy(data.draw(ODD))  # later examples must not find it changed
         except (KeyError, IndexError, TypeError):  # what stood there is gone already
             continue
     imported(json.dumps(document).encode("utf-8"))
