@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.shots import BIG, QUESTION, cut_short, run_of, shot
 from traces.home import Home
 from traces.opinions import judge, tag

@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Locator, Page
 from playwright.sync_api import sync_playwright as playwright
 
-PATIENCE: Final = 60_000.0  # milliseconds; only a broken test waits so long
+from tests.support.expecting import PATIENCE, expect
+
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS: Final = (
     "--no-sandbox",  # the pages come from this machine, and a container may have no user namespaces
@@ -40,7 +41,6 @@ def program() -> str | None:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A browser without a window. While it is open no other event loop can run in this thread."""
-    expect.set_options(timeout=PATIENCE)
     with playwright() as tools:
         browser = tools.chromium.launch(executable_path=program(), args=_FLAGS)
         try:

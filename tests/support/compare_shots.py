@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.shots import shot
 from tests.support.trees import CONDITIONS, Condition, plan, record
 from traces.home import Home

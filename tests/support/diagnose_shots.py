@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.shots import shot
 from traces.diagnosis_log import DiagnosisLog, diagnoses, open_diagnosis
 from traces.home import Home

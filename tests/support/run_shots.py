@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.patchy_run import PATCHY
 from tests.support.shots import BIG, QUESTION, faulty, go_to, run_of, shot
 from tests.support.step_runs import LONG as LONG_TEXT

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from rlm_core.corpus import Corpus
 from tests.support import browser as ui
 from tests.support.ask_shots import ask_first, runs
 from tests.support.checked_sets import checked, make_set
+from tests.support.expecting import expect
 from tests.support.shots import QUESTION, Shot, shot
 from traces.home import Home
 from traces.reading import list_runs

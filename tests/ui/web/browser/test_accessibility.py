@@ -13,10 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from tests.support import browser as ui
 from tests.support import screenshots
+from tests.support.expecting import expect
 from tests.support.screenshots import SHOTS, Shot
 from traces.home import Home
 from traces.opinions import opinions

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.traces.diff_runs import Call, Cell, run_of
 from traces.home import Home
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from rlm_core.corpus import Corpus
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.pages import HOSTILE
 from traces.home import Home
 from traces.reading import list_runs

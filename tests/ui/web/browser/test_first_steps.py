@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from tests.support import browser as ui
 from tests.support.app import Server, running_app
+from tests.support.expecting import expect
 from traces.home import Home
 from traces.reading import list_runs
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from tests.support import browser as ui
 from tests.support.app import Server
 from tests.support.checked_sets import checked, make_set
+from tests.support.expecting import expect
 from tests.support.loopback import Fault, Loopback, Reply, Script
 from traces.home import Home
 from traces.opinions import judge

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page
 
 from rlm_core import semconv as sc
 from tests.support.browser import Visit
+from tests.support.expecting import expect
 from tests.support.recorded_runs import WIDE, recording, wide_run
 from traces.exporters.html import export
 from traces.home import Home

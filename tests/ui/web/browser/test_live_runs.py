@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.gated import ANSWER, open_gate, processes
 from tests.support.gated import surroundings as gated
 from traces.home import Home

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 from rlm_core import semconv as sc
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.pages import HOSTILE
 from tests.support.recorded_runs import recording, sub_call, wide_run
 from traces.home import Home

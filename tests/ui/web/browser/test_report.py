@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
 from tests.support.diagnosed import diagnosed_run, diagnosis_of
+from tests.support.expecting import expect
 from traces.home import Home
 from traces.report import report
 from ui.reporting import write_report

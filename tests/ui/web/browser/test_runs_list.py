@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
 from tests.support.command import ROOT, finish, start
+from tests.support.expecting import expect
 from traces.home import Home
 from traces.reading import list_runs, load_run
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
 
 from tests.support import browser as ui
 from tests.support.app import running_app
+from tests.support.expecting import expect
 from tests.support.gated import ANSWER, open_gate, surroundings
 from tests.support.loopback import Loopback, Script
 from traces.home import Home

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.spend_runs import DAY, FIRST, one_run, run_id, spend_runs
 from tests.ui.web.browser.test_hostile_text import hostile, nothing_got_in
 from traces.home import Home

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
 from rlm_core.telemetry import as_json
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.recorded_runs import recording
 from tests.support.step_runs import many_steps, nested_run
 from traces.home import Home

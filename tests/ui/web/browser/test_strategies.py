@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
+from tests.support.expecting import expect
 from tests.support.way_runs import asked_by
 from traces.home import Home
 from ui.web.order import series_ids

@@ -6,10 +6,11 @@ import re
 import time
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.support import browser as ui
 from tests.support.command import ROOT, rlmscope
+from tests.support.expecting import expect
 from traces.home import Home
 from traces.opinions import opinions
 from traces.reading import list_runs, load_run
