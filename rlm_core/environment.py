@@ -158,8 +158,9 @@ class Environment:
             self._weight -= sum(call.weight for call in calls.values())
             self._watch.end()
             guard.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await guard
+            await asyncio.wait([guard])  # awaited itself, its cancellation would hide one of the run
+            if not guard.cancelled():
+                guard.result()
             self._begin_idle()
         if self._failure is not None:
             raise self._failure

@@ -15,6 +15,7 @@ from rlm_core import RLM, Answer, FunctionLMHandler, Request
 from rlm_core import events as ev
 from rlm_core.errors import ConfigError, RunCancelled
 from rlm_core.lm_handler import Message
+from rlm_core.worker_watch import Watch
 from tests.support.scripted import FAST, cell
 from traces.home import Home, new_run_id
 from traces.reading import list_runs, load_run
@@ -214,3 +215,16 @@ def test_a_single_call_that_is_cut_off_by_closing_says_so() -> None:
     with pytest.raises(RunCancelled, match="closed before this had ended"):
         rlm.complete(Request("test/sub", (Message("user", "x"),), "sub"))
     closing.join(60)
+
+
+def test_a_wish_to_stop_that_comes_as_a_cell_ends_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = Watch.end
+
+    def ending(watch: Watch) -> None:
+        end(watch)
+        rlm.cancel()
+
+    monkeypatch.setattr(Watch, "end", ending)
+    turns = iter([cell("x = 1"), cell("FINAL('went on')")])
+    with RLM("test/root", "test/sub", handler=FunctionLMHandler(lambda _: next(turns))) as rlm:
+        assert rlm.ask("q", "c").stop_reason == "cancelled"
