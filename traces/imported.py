@@ -56,7 +56,23 @@ def sub_calls_told(run: RunSummary) -> int | None:
     """How many sub-calls are on record; None where the record of another engine holds none, which does not
     say that there were none.
     """
-    return None if is_foreign(run) and not run.sub_calls else run.sub_calls
+    return None if run.untold_sub_calls else run.sub_calls
+
+
+def failed_sub_calls_told(run: RunSummary) -> int | None:
+    """How many of the sub-calls on record failed; None where `sub_calls_told` is."""
+    return None if run.untold_sub_calls else run.failed_sub_calls
+
+
+def asked_words(run: RunSummary) -> str:
+    """The question of a run; where its record holds none, words for it: the file and the engine that a run
+    of another engine was read from, which is text of the file.
+    """
+    if run.question is not None:
+        return run.question
+    if not is_foreign(run) or run.imported_file is None:
+        return "(the question is not recorded)"
+    return f"({run.imported_file} of {run.engine_version or run.imported_from}: no question on record)"
 
 
 def not_again(run: RunSummary) -> str | None:

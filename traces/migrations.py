@@ -72,6 +72,22 @@ def _add_untold_calls(con: DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE run ADD COLUMN untold_calls BIGINT DEFAULT 0").fetchall()
 
 
+def _add_what_imports_say(con: DuckDBPyConnection) -> None:
+    """The file that a run was read from, and whether its record would say that there were sub-calls."""
+    con.execute("ALTER TABLE run ADD COLUMN imported_file VARCHAR").fetchall()
+    con.execute("ALTER TABLE run ADD COLUMN untold_sub_calls BOOLEAN DEFAULT false").fetchall()
+    con.execute(
+        """UPDATE run SET imported_file = facts ->> '$."rlm.import.file"' WHERE imported_from IS NOT NULL"""
+    ).fetchall()
+    con.execute(
+        """UPDATE run SET untold_sub_calls = true
+        WHERE imported_from IS NOT NULL AND imported_from <> 'rlmscope' AND sub_calls = 0
+        AND (imported_from NOT IN ('rlms', 'fast-rlm', 'predict-rlm')
+            OR contains(facts ->> '$."rlm.import.missing"', 'the log holds none of these calls')
+            OR contains(facts ->> '$."rlm.import.missing"', 'recorded none of these calls'))"""
+    ).fetchall()
+
+
 #: Number -> (name, step). Numbers start at 1 and have no gaps.
 MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     1: ("first schema", _create_tables),
@@ -79,6 +95,7 @@ MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     3: ("runs that continue a dead one, and strategies", _add_ways),
     4: ("runs of other engines, and how far their numbers can be trusted", _add_imports),
     5: ("calls of other engines without tokens", _add_untold_calls),
+    6: ("files of other engines, and whether they tell of sub-calls", _add_what_imports_say),
 }
 
 

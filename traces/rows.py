@@ -38,9 +38,11 @@ class RunSummary:
     missing, unreadable or unusable. `started` is ISO 8601 in UTC ("" when not recorded), `seconds` wall time
     up to the last thing recorded. `replay_of` is the id of the run that this one plays again, if it does,
     `resumed_from` that of the dead run that it continues. `strategy` is None where the record does not say.
-    `imported_from` names the format of the record of another engine that this run was read from. Of such a
-    run `seconds` is None and `started` "" where its record does not say, and `untold_calls` counts the calls
-    whose tokens it does not say (1 where it holds no call at all): `tokens` are then the least of them.
+    `imported_from` names the format of the record of another engine that this run was read from, and
+    `imported_file` the file. Of such a run `seconds` is None and `started` "" where its record does not say,
+    `untold_calls` counts the calls whose tokens it does not say (1 where it holds no call at all): `tokens`
+    are then the least of them; and `untold_sub_calls` says that it holds no sub-call, which does not say that
+    there was none.
     """
 
     run_id: str
@@ -74,6 +76,8 @@ class RunSummary:
     strategy: str | None
     imported_from: str | None
     untold_calls: int = 0
+    imported_file: str | None = None
+    untold_sub_calls: bool = False
 
     @property
     def has_gaps(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import Facts, token_counts
 from traces.folding import Fold
+from traces.importers.foreign import ALL_CALLS, NOT_ALL_CALLS
 from traces.rows import CALL_KINDS, RunSummary, SpanRow
 
 __all__ = ["CALL_KINDS", "Spend", "spend_of", "summarise"]
@@ -144,7 +145,16 @@ def summarise(
         strategy=facts.text(sc.STRATEGY),
         imported_from=facts.text(sc.IMPORT_FORMAT),
         untold_calls=spend.untold or int(silent),
+        imported_file=facts.text(sc.IMPORT_FILE),
+        untold_sub_calls=foreign and not calls and not _tells_all_calls(facts),
     )
+
+
+def _tells_all_calls(facts: Facts) -> bool:
+    """Whether a run of another engine made no sub-call where its record holds none."""
+    missing = facts.text(sc.IMPORT_MISSING) or ""
+    told = not any(sentence in missing for sentence in NOT_ALL_CALLS)
+    return told and facts.text(sc.IMPORT_FORMAT) in ALL_CALLS
 
 
 def _is_turn(row: SpanRow) -> bool:

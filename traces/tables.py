@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from traces.facts import LARGEST
+from traces.imported import failed_sub_calls_told, sub_calls_told
 from traces.rows import RunSummary, SpanRow
 
 Row = Mapping[str, Any]
@@ -32,7 +33,8 @@ RUNS: Final = _schema(
     start=_TIME, start_ns=_COUNT, seconds=_FLOAT, root_model=_TEXT, sub_model=_TEXT, iterations=_COUNT,
     sub_calls=_COUNT, failed_sub_calls=_COUNT, input_tokens=_COUNT, output_tokens=_COUNT,
     cost_usd=_USD, cost_status=_TEXT, known_usd=_USD, sandbox=_TEXT, corpus_id=_TEXT, strategy=_TEXT,
-    replay_of=_TEXT, resumed_from=_TEXT, imported_from=_TEXT, untold_calls=_COUNT, demo=_FLAG,
+    replay_of=_TEXT, resumed_from=_TEXT, imported_from=_TEXT, imported_file=_TEXT, untold_calls=_COUNT,
+    untold_sub_calls=_FLAG, demo=_FLAG,
     complete=_FLAG, problems=_COUNT, spans=_COUNT, trace_id=_TEXT, engine_version=_TEXT,
     verdict=_TEXT, expected=_TEXT, tags=pa.list_(_TEXT),
 )  # fmt: skip
@@ -66,7 +68,8 @@ OPINIONS: Final = _schema(
 def run_row(run: RunSummary) -> dict[str, Any]:
     """A run by the columns of `RUNS`, without what people said of it."""
     row = {name: getattr(run, name) for name in RUNS.names if name in RunSummary.__slots__}
-    counts = {f"{side}_tokens": run.tokens[side] for side in ("input", "output")}
+    counts: dict[str, Any] = {f"{side}_tokens": run.tokens[side] for side in ("input", "output")}
+    counts |= {"sub_calls": sub_calls_told(run), "failed_sub_calls": failed_sub_calls_told(run)}
     return row | counts | {"start": run.started_ns if run.started else None, "start_ns": run.started_ns}
 
 

@@ -70,6 +70,8 @@ def test_a_run_in_one_line(tmp_path: Path) -> None:
         "strategy": None,
         "imported_from": None,
         "untold_calls": 0,
+        "imported_file": None,
+        "untold_sub_calls": False,
     }
     json.dumps(found)
 

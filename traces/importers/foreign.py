@@ -124,3 +124,11 @@ class ForeignRun:
 
 #: What everybody is told about a run without times.
 NO_TIMES: Final = "The record holds no times: order is known, durations are not."
+NO_CALLS: Final = (
+    "Its code asks models, but the log holds none of these calls: not every environment logs them."
+)
+NO_PREDICTIONS: Final = "The code calls predict, and the engine recorded none of these calls."
+#: Formats that hold every sub-call (fast-rlm: whatever code asks is a child run), but of runs of which one of
+#: the sentences is said.
+ALL_CALLS: Final = ("rlms", "fast-rlm", "predict-rlm")
+NOT_ALL_CALLS: Final = (NO_CALLS, NO_PREDICTIONS)

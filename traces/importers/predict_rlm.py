@@ -13,7 +13,16 @@ from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from rlm_core.telemetry import as_json
 from traces.importers.dspy import answer_of, sorted_out, turn
-from traces.importers.foreign import ForeignRun, ForeignSpan, TokenUse, Told, derived, missing, reported
+from traces.importers.foreign import (
+    NO_PREDICTIONS,
+    ForeignRun,
+    ForeignSpan,
+    TokenUse,
+    Told,
+    derived,
+    missing,
+    reported,
+)
 from traces.importers.source import Source, as_text
 from traces.importers.values import (
     Document,
@@ -108,7 +117,7 @@ class _Trace:
         if sc.ANSWER not in top.texts:
             self._missing.append("The answer is not in the record.")
         if self._unseen():
-            self._missing.append("The code calls predict, and the engine recorded none of these calls.")
+            self._missing.append(NO_PREDICTIONS)
         return ForeignRun(
             format="predict-rlm",
             engine="predict-rlm",

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
-from traces.importers.foreign import ForeignRun, ForeignSpan
+from traces.importers.foreign import NO_CALLS, ForeignRun, ForeignSpan
 from traces.importers.rlms_calls import WRITTEN_HERE, Reading
 from traces.importers.rlms_spans import RunBuilder, go_down, starts_anew
 from traces.importers.rlms_values import LOCAL_TIME, asks
@@ -33,9 +33,6 @@ NO_QUESTION: Final = "The log holds no question: none was given beside what was 
 SUMMED_UP: Final = "Its conversation was summed up on the way; the calls that did so are not in the log."
 NO_SETTINGS: Final = "The log has no line of settings: the root model is unknown."
 NO_END: Final = "The log ends without an answer: the run was stopped, met a limit, or goes on."
-NO_CALLS: Final = (
-    "Its code asks models, but the log holds none of these calls: not every environment logs them."
-)
 SHARED_USAGE: Final = (
     "rlms gives all calls of a batch the usage of one of them and their mean time: both are known to be "
     "wrong, and not counted."
