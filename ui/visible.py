@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from ui.of_traces import by_place
 
 __all__ = ["block", "fit", "line"]
 
-
-def _ours() -> Any:
-    """`traces.visible`, found by its place: the sentence that another project's `traces` was imported is
-    printed through it, and that package must not run for it.
-    """
-    spec = spec_from_file_location(
-        "ui._visible", Path(__file__).resolve().parents[1] / "traces" / "visible.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_found: Final = _ours()
+_found: Final = by_place("visible")
 block: Final[Callable[[str], str]] = _found.block
 line: Final[Callable[[object], str]] = _found.line
 

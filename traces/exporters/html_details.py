@@ -10,18 +10,9 @@ from rlm_core import semconv as sc
 from traces.detail import added_messages
 from traces.exporters.html_data import HASH, Texts, texts_of
 from traces.exporters.html_rows import Placed, Rows
-from traces.exporters.html_words import (
-    MARKS,
-    UNKNOWN,
-    counted,
-    duration,
-    label,
-    money,
-    problem,
-    short,
-    spent,
-)
+from traces.exporters.html_words import MARKS, label, problem, short, spent
 from traces.exporters.redaction import Redactor
+from traces.figures import UNKNOWN, counted, duration, money
 from traces.imported import trust_reasons
 from traces.rows import CALL_KINDS, SpanRow
 from traces.span_images import span_images

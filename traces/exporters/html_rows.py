@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from traces.exporters.html_data import Texts
-from traces.exporters.html_words import Clean, is_bad, label, money, problem, short
-from traces.exporters.html_words import duration as time_words
+from traces.exporters.html_words import Clean, is_bad, label, problem, short
 from traces.exporters.secrets import REDACTED
+from traces.figures import duration as time_words
+from traces.figures import money
 from traces.reading import Group, Node, build_tree, mark_gaps
 from traces.rows import CALL_KINDS, SpanRow
 from traces.tree import Totals, outcome, walk

@@ -10,8 +10,9 @@ from rlm_core import __version__
 from rlm_core import semconv as sc
 from traces.exporters.html_details import tokens_below
 from traces.exporters.html_rows import tokens_words
-from traces.exporters.html_words import UNKNOWN, Clean, counted, duration, money, short
+from traces.exporters.html_words import Clean, short
 from traces.exporters.redaction import Redactor
+from traces.figures import UNKNOWN, counted, duration, least, money
 from traces.imported import import_facts, sub_calls_told
 from traces.report_parts import WHOLE_CHARS, left_out, middle_out
 from traces.tree import Node, walk
@@ -124,8 +125,6 @@ def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     run = view.summary
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
     calls = "none on record" if sub_calls_told(run) is None else f"{run.sub_calls:,}{failed}"
-    known = run.cost_usd is None and run.known_usd
-    cost = f"at least {money(run.known_usd)}" if known else money(run.cost_usd, run.cost_status)
     tokens = f"{run.tokens['input']:,} in, {run.tokens['output']:,} out"
     if top is not None and top.totals.spend.calls:
         tokens = tokens_below(top)
@@ -136,7 +135,7 @@ def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
         ("Iterations", f"{run.iterations:,}"),
         ("Sub-calls", calls),
         ("Tokens", tokens),
-        ("Cost", cost),
+        ("Cost", least(run.cost_usd, run.cost_status, run.known_usd)),
         ("Time", duration(run.seconds)),
         ("Started", began),
         ("Ended by", _STOPPED.get(run.stop_reason or "", "") or clean(run.stop_reason or UNKNOWN)),

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Final
 
 from rlm_core import semconv as sc
+from traces.figures import least
 from traces.rows import SpanRow
 from traces.summing import Spend
 from traces.tree import outcome
 from traces.visible import line
 
-_TINY: Final = Decimal("0.000001")
 _FINE: Final = ("ok", "running")
 _SHORT: Final = 160
 Clean = Callable[[str], str]  # takes what looks like a key out of a text
-UNKNOWN: Final = "unknown"
 #: Marks of numbers that another engine's record gave, in words.
 MARKS: Final = {
     "reported": "reported",
@@ -26,50 +24,9 @@ MARKS: Final = {
 }
 
 
-def money(usd: Decimal | None, status: str | None = None) -> str:
-    """Dollars; `status` as in the record.
-
-    >>> money(Decimal("0.0012340")), money(None), money(Decimal(0), "demo")
-    ('$0.001234', 'unknown', '$0 (demo)')
-    """
-    if usd is None:
-        return UNKNOWN
-    shown = f"<${_TINY:f}" if 0 < usd < _TINY else "$" + format(usd.quantize(_TINY).normalize(), "f")
-    return f"{shown} ({status})" if status in ("free", "demo") else shown
-
-
 def spent(spend: Spend) -> str:
-    """What calls cost together; the part of it that is known, where not all is.
-
-    >>> spent(Spend(known_usd=Decimal("0.5"), unknown=1))
-    'at least $0.5'
-    """
-    if spend.usd is None and spend.known_usd:
-        return f"at least {money(spend.known_usd)}"
-    return money(spend.usd, spend.status)
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as people read them.
-
-    >>> [duration(seconds) for seconds in (None, 0.0124, 3.4, 125, 3720)]
-    ['unknown', '12 ms', '3.4 s', '2 min 05 s', '1 h 02 min']
-    """
-    if seconds is None:
-        return UNKNOWN
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def counted(number: int, one: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{number:,} {one if number == 1 else one + 's'}"
+    """What calls cost together; the part of it that is known, where not all is."""
+    return least(spend.usd, spend.status, spend.known_usd)
 
 
 def short(text: object) -> str:
