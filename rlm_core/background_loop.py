@@ -120,9 +120,10 @@ class BackgroundLoop:
         return submitted
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function on the loop, if it runs."""
-        if self._loop is not None and self._loop.is_running():
-            self._loop.call_soon_threadsafe(function)
+        """Call a function on the loop, if there is one; safe from other threads."""
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):  # it was closed meanwhile
+                loop.call_soon_threadsafe(function)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Cancel what runs, await `last`, stop."""

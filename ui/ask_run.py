@@ -280,24 +280,24 @@ def _answer(order: Order, rlm: RLM, corpus: Corpus, recording: Recording, watche
 
 
 class _Stop:
-    """Cancels the run, also one that has not begun: the engine does not know of it yet."""
+    """Cancels the run, also one that has not begun: as long as the engine knows nothing of it, every call
+    tries again; a run that has begun is cancelled once, and ends in order.
+    """
 
     def __init__(self, rlm: RLM, watcher: Watcher) -> None:
         self._cancel = rlm.cancel
         self._watcher = watcher
         self._begun = False
-        self._early = False
+        self._heard = False
 
     def __call__(self) -> None:
-        self._early = not self._begun
-        self._cancel()
+        if not self._heard:
+            self._heard = self._begun  # looked at before, so that the run began before it is cancelled
+            self._cancel()
 
     def on_event(self, now: Progress) -> None:
-        """Pass an event on. That there is one shows that an early wish to stop had no effect."""
+        """Pass an event on: that there is one shows that the run has begun."""
         self._begun = True
-        if self._early:
-            self._early = False
-            self._cancel()
         self._watcher(now)
 
 

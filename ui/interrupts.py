@@ -16,6 +16,7 @@ GRACE: Final = (
     4.0  # seconds a cancelled run has to end in order; nothing may outlive a killed run by more than 5
 )
 _ONE_WISH: Final = 0.3  # seconds: `timeout` and process groups deliver one wish to stop as two signals
+_AGAIN: Final = 0.25  # seconds between two times that a run is asked to stop
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
 )
@@ -24,6 +25,7 @@ _SIGNALS: Final = tuple(
 class Interrupts:
     """Turns signals into `cancel()` for the time of a `with` block; outside the main thread it does nothing.
 
+    `cancel` is called until the block ends: the first time there may be nothing yet to be cancelled.
     The handler only puts a number into a queue, because it may interrupt any line of the program, one that
     holds a lock included; a thread does the work.
     """
@@ -80,11 +82,15 @@ class Interrupts:
         """Wait for the end of the block (True), a second wish to stop, or the end of patience."""
         begin = time.monotonic()
         while True:
+            left = begin + self._grace - time.monotonic()
             try:
-                number = self._signals.get(timeout=max(begin + self._grace - time.monotonic(), 0))
+                number = self._signals.get(timeout=max(min(left, _AGAIN), 0))
             except Empty:
-                _tell("the run did not end in time")
-                return False
+                if left <= 0:
+                    _tell("the run did not end in time")
+                    return False
+                self._cancel()
+                continue
             if number is None:
                 return True
             if time.monotonic() - begin > _ONE_WISH:

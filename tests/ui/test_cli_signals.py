@@ -123,6 +123,39 @@ def test_a_signal_cancels_the_run(number: int, start: Callable[..., Any], call: 
     assert sorted(asked) == ["cancelled", "cancelled", "ok"]
 
 
+# a signal before the engine knows of the run, which then prepares for ever, as an import of LiteLLM may
+EARLY = """
+import asyncio, os, signal, threading
+import rlm_core.rlm, ui.ask_run
+
+class Preparing(FunctionLMHandler):
+    async def prepare(self):
+        await asyncio.sleep(600)
+
+rlm_core.models.make_handler = lambda *_, **__: Preparing(answer)
+asked, cancel, begin = threading.Event(), rlm_core.rlm.RLM.cancel, ui.ask_run._answer
+
+def cancelling(rlm):
+    cancel(rlm)
+    asked.set()
+
+def beginning(*given):
+    os.kill(os.getpid(), signal.SIGINT)
+    asked.wait(60)
+    return begin(*given)
+
+rlm_core.rlm.RLM.cancel, ui.ask_run._answer = cancelling, beginning
+"""
+
+
+def test_a_signal_just_before_the_engine_begins_cancels_the_run(
+    start: Callable[..., Any], call: Callable[..., Any]
+) -> None:
+    out, err = start("", EARLY).communicate(timeout=PATIENCE)
+    assert json.loads(out)["stop_reason"] == "cancelled" and "did not end in time" not in err
+    assert call("runs", "--json").json[0]["status"] == "cancelled"
+
+
 def test_a_second_signal_stops_at_once_and_keeps_the_record(
     start: Callable[..., Any], call: Callable[..., Any]
 ) -> None:
