@@ -1,4 +1,6 @@
-"""Taking closed runs from their spools into the store: each run whole, in one transaction, exactly once.
+"""Taking closed runs from their spools into the store: each run whole, exactly once.
+
+Small runs share a transaction: what one costs is mostly that of its transaction and of the tables it opens.
 
 A run is closed when its last record says so or when nobody holds its liveness lock. Spools are kept: they are
 the truth, recognised by name and size, so that thousands of old ones cost one directory listing and one
@@ -8,26 +10,30 @@ query.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_core.errors import RecordError
 from traces import store, user_log
-from traces.folding import Fold, spool_text
+from traces.folding import Event, Fold, Header, spool_text
 from traces.home import Home, is_run_id
 from traces.locks import FileLock, is_held
 from traces.migrations import MIGRATIONS, schema_version
+from traces.rows import RunSummary, SpanRow
 from traces.spool import SpoolReader, has_final_record
 from traces.summing import summarise
 
 if TYPE_CHECKING:
+    from _duckdb import Appender
     from duckdb import DuckDBPyConnection
 
-_Step = Callable[[Home, "DuckDBPyConnection", str], None]
+_Step = Callable[[Home, "DuckDBPyConnection", Sequence[str]], None]
 _FLUSH_CHARS = 16 * 1024 * 1024
+_TOGETHER = 200  # runs in one transaction
+_TOGETHER_BYTES = 8 * 1024 * 1024  # of their spools: a larger one has a transaction to itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,69 +154,112 @@ def fill(home: Home, con: DuckDBPyConnection) -> IngestReport:
     notices: list[str] = []
     try:
         for run_id in found.deleted:
-            _attempt(_forget, home, con, run_id, notices)
-        for run_id in found.closed:
-            if _attempt(_take_in, home, con, run_id, notices):
-                taken.append(run_id)
+            _attempt(_forget, home, con, [run_id], notices)
+        for group in _groups(home, found.closed):
+            taken += _taken(home, con, group, notices)
     except store.StoreUnwritable as full:  # it refuses the others as well
         notices.append(str(full))
     return IngestReport(tuple(taken), tuple(notices))
 
 
-def _attempt(step: _Step, home: Home, con: DuckDBPyConnection, run_id: str, notices: list[str]) -> bool:
+def _groups(home: Home, run_ids: Sequence[str]) -> Iterator[list[str]]:
+    """Runs that share a transaction: as many as are bounded in number and bytes."""
+    group: list[str] = []
+    size = 0
+    for run_id in run_ids:
+        try:
+            more = home.spool_file(run_id).stat().st_size
+        except OSError:  # whoever reads it says what is wrong
+            more = 0
+        if group and (len(group) >= _TOGETHER or size + more > _TOGETHER_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(run_id)
+        size += more
+    if group:
+        yield group
+
+
+def _taken(home: Home, con: DuckDBPyConnection, group: Sequence[str], notices: list[str]) -> Sequence[str]:
+    """Take runs in together, and one by one where one of them cannot be; those that are in now.
+
+    Raises StoreUnwritable.
+    """
+    if len(group) > 1 and _attempt(_take_in, home, con, group, []):
+        return group
+    return [run_id for run_id in group if _attempt(_take_in, home, con, [run_id], notices)]
+
+
+def _attempt(
+    step: _Step, home: Home, con: DuckDBPyConnection, run_ids: Sequence[str], notices: list[str]
+) -> bool:
     """One bad spool must not keep the others out. Raises StoreUnwritable."""
     try:
-        step(home, con, run_id)
+        step(home, con, run_ids)
     except store.StoreUnwritable:
         raise
     except RecordError as error:
         notices.append(str(error))
     except OSError as error:
-        notices.append(f"The spool of {run_id} cannot be used: {error.strerror or error}.")
+        notices.append(f"The spool of {run_ids[0]} cannot be used: {error.strerror or error}.")
     else:
         return True
     return False
 
 
-def _take_in(home: Home, con: DuckDBPyConnection, run_id: str) -> None:
+def _take_in(home: Home, con: DuckDBPyConnection, run_ids: Sequence[str]) -> None:
     with store.transaction(con):
-        if store.rows_of(con, "SELECT 1 FROM spool_file WHERE run_id = ?", [run_id]):
+        for (run_id,) in store.rows_of(
+            con, "SELECT run_id FROM spool_file WHERE list_contains(?, run_id)", [list(run_ids)]
+        ):
             store.erase(con, run_id)  # the file changed since: it was not closed after all
-        path = home.spool_file(run_id)
-        fold, size = _append_payloads(con, run_id, path)
-        rows, problems = fold.span_rows(alive=False)
-        summary = summarise(
-            fold, rows, problems, alive=False, text=lambda sha256: spool_text(path, fold, sha256)
-        )
-        store.append_spans(con, rows)
-        store.append_events(con, run_id, fold.events)
-        con.execute("INSERT INTO spool_file VALUES (?, ?, ?)", [path.name, run_id, size]).fetchall()
-        store.append_run(con, summary, fold.header)
-    # its lock file is of no more use: the run is closed and its id is never used again
-    with suppress(OSError):
-        home.liveness_lock(run_id).unlink(missing_ok=True)
+        with con.appender("payload") as out:
+            read = [_read(home.spool_file(run_id), run_id, out) for run_id in run_ids]
+        store.append_spans(con, [row for run in read for row in run.rows])
+        store.append_events(con, [(run.summary.run_id, event) for run in read for event in run.events])
+        with con.appender("spool_file") as files:
+            for run in read:
+                files.append_row(f"{run.summary.run_id}.jsonl", run.summary.run_id, run.size)
+        store.append_runs(con, [(run.summary, run.header) for run in read])
+    # their lock files are of no more use: the runs are closed and their ids are never used again
+    for run_id in run_ids:
+        with suppress(OSError):
+            home.liveness_lock(run_id).unlink(missing_ok=True)
 
 
-def _append_payloads(con: DuckDBPyConnection, run_id: str, path: Path) -> tuple[Fold, int]:
-    """Read the whole spool, storing payloads on the way; the number of bytes read comes back too."""
+class _Read(NamedTuple):
+    """What of a whole spool goes into the store beside the payloads; `size` in bytes."""
+
+    summary: RunSummary
+    header: Header
+    rows: tuple[SpanRow, ...]
+    events: Sequence[Event]
+    size: int
+
+
+def _read(path: Path, run_id: str, out: Appender) -> _Read:
+    """Read a spool, storing payloads on the way."""
     fold, reader, waiting = Fold(run_id), SpoolReader(path), 0
-    with con.appender("payload") as out:
-        for line in reader.read(final=True):
-            text = fold.feed(line)
-            if text is None or line.record is None:
-                continue
-            sha256 = line.record["sha256"]
-            out.append_row(run_id, sha256, fold.payloads[sha256].chars, text)
-            waiting += len(text)
-            if waiting > _FLUSH_CHARS:
-                out.flush()
-                waiting = 0
-    return fold, reader.offset
+    for line in reader.read(final=True):
+        text = fold.feed(line)
+        if text is None or line.record is None:
+            continue
+        sha256 = line.record["sha256"]
+        out.append_row(run_id, sha256, fold.payloads[sha256].chars, text)
+        waiting += len(text)
+        if waiting > _FLUSH_CHARS:
+            out.flush()
+            waiting = 0
+    rows, problems = fold.span_rows(alive=False)
+    summary = summarise(fold, rows, problems, alive=False, text=lambda sha256: spool_text(path, fold, sha256))
+    return _Read(summary, fold.header, rows, fold.events, reader.offset)
 
 
-def _forget(home: Home, con: DuckDBPyConnection, run_id: str) -> None:
-    """Finish a deletion: rows first, so that an interruption leaves a spool without rows."""
+def _forget(home: Home, con: DuckDBPyConnection, run_ids: Sequence[str]) -> None:
+    """Finish deletions: rows first, so that an interruption leaves spools without rows."""
     with store.transaction(con):
-        store.erase(con, run_id)
-    home.spool_file(run_id).unlink(missing_ok=True)
-    home.liveness_lock(run_id).unlink(missing_ok=True)
+        for run_id in run_ids:
+            store.erase(con, run_id)
+    for run_id in run_ids:
+        home.spool_file(run_id).unlink(missing_ok=True)
+        home.liveness_lock(run_id).unlink(missing_ok=True)

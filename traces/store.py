@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from operator import attrgetter
@@ -315,7 +315,7 @@ def erase(con: DuckDBPyConnection, run_id: str) -> None:
         con.execute(f"DELETE FROM {table} WHERE run_id = ?", [run_id]).fetchall()
 
 
-def append_spans(con: DuckDBPyConnection, rows: Sequence[SpanRow], table: str = "span") -> None:
+def append_spans(con: DuckDBPyConnection, rows: Iterable[SpanRow], table: str = "span") -> None:
     """Add span rows, to `span` or a table of its columns."""
     columns = [*_SPAN, "tok_input", "tok_output", *_CLASS_COLUMNS, "attrs"]
     with con.appender(table, columns=columns) as out:
@@ -340,23 +340,26 @@ _CLASS_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def append_events(con: DuckDBPyConnection, run_id: str, events: Sequence[Event]) -> None:
-    """Add events of a run."""
+def append_events(con: DuckDBPyConnection, events: Iterable[tuple[str, Event]]) -> None:
+    """Add events, each with the id of its run."""
     with con.appender("span_event") as out:
-        for event in events:
+        for run_id, event in events:
             out.append_row(
                 run_id, event.span_id, event.seq, event.name, event.time_ns, _json(event.attributes)
             )
 
 
-def append_run(con: DuckDBPyConnection, summary: RunSummary, header: Header) -> None:
-    """Add the run row, last of all rows of the run: readers ignore what has none."""
+def append_runs(con: DuckDBPyConnection, runs: Iterable[tuple[RunSummary, Header]]) -> None:
+    """Add the rows of runs, last of all their rows: readers ignore what has none."""
     columns = [*_SUMMARY, "tok_input", "tok_output", "pid", "host", "facts"]
-    values = [getattr(summary, name) for name in _SUMMARY]
-    tokens = summary.tokens
-    rest = [tokens["input"], tokens["output"], header.pid, header.host, _json(header.facts)]
     with con.appender("run", columns=columns) as out:
-        out.append_row(*values, *rest)
+        for summary, header in runs:
+            tokens = summary.tokens
+            out.append_row(
+                *(getattr(summary, name) for name in _SUMMARY),
+                *(tokens["input"], tokens["output"]),
+                *(header.pid, header.host, _json(header.facts)),
+            )
 
 
 def read_summaries(

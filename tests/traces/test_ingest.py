@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from tests.traces.records import (
     start,
     write_spool,
 )
+from traces import ingest as ingesting
 from traces import store
 from traces.home import Home
 from traces.ingest import ingest
@@ -45,6 +47,19 @@ sys.stdin.readline()
 for _ in range(20):
     for run_id in ingest(Home.resolve(sys.argv[1]), patience=60).runs:
         print(run_id, flush=True)
+"""
+KILLED = """
+import os, sys
+from traces import ingest, store
+from traces.home import Home
+ingest._TOGETHER = 2
+append = store.append_runs
+def die(con, runs):
+    append(con, runs)
+    if runs[0][0].run_id == "run-2":  # all rows of the second two are written, and not yet kept
+        os.kill(os.getpid(), 9)
+store.append_runs = die
+ingest.ingest(Home.resolve(sys.argv[1]))
 """
 OWNER = """
 import sys, duckdb
@@ -320,6 +335,71 @@ def test_one_bad_spool_does_not_keep_the_others_out(tmp_path: Path) -> None:
     assert len(report.notices) == 1 and "a-folder" in report.notices[0]
 
 
+def test_runs_that_share_a_transaction_are_in_whole_and_once_beside_a_bad_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, other = home_in(tmp_path), home_in(tmp_path / "one-by-one")
+    for number in range(5):
+        for each in (home, other):
+            record_run(each, f"run-{number}", calls=number)
+    write_spool(
+        home, [header("run-2b", v=99), start("1"), fin()], "run-2b"
+    )  # found bad after those before it
+    report = ingest(home)
+    assert report.runs == tuple(f"run-{number}" for number in range(5))
+    assert len(report.notices) == 1 and "run-2b" in report.notices[0]
+    monkeypatch.setattr(ingesting, "_TOGETHER", 1)
+    ingest(other)
+    there, expected = ({**dump(each), "migration": []} for each in (home, other))
+    assert _steady(there) == _steady(expected)
+
+
+def _steady(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[str]]:
+    """Rows without what differs between two recordings of the same run."""
+    return {
+        table: sorted(re.sub(r"[0-9a-f]{32}|run-\d", "", repr(row)) for row in found)
+        for table, found in rows.items()
+    }
+
+
+@pytest.mark.parametrize("bound", ["_TOGETHER", "_TOGETHER_BYTES"])
+def test_what_was_taken_in_before_the_disk_was_full_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    home = home_in(tmp_path)
+    run_ids = [record_run(home, f"run-{number}") for number in range(5)]
+    size = home.spool_file(run_ids[0]).stat().st_size
+    monkeypatch.setattr(ingesting, bound, {"_TOGETHER": 2, "_TOGETHER_BYTES": 2 * size + size // 2}[bound])
+    append, groups = store.append_runs, 0
+
+    def full(*args: Any) -> None:
+        nonlocal groups
+        groups += 1
+        if groups == 2:
+            raise duckdb.IOException("IO Error: Could not write: No space left on device")
+        append(*args)
+
+    monkeypatch.setattr(store, "append_runs", full)
+    report = ingest(home)
+    assert report.runs == tuple(run_ids[:2]) and "No space left" in report.notices[0]
+    assert {row[0] for row in dump(home)["span"]} == set(run_ids[:2])
+    assert ingest(home).runs == tuple(run_ids[2:])
+    assert len(dump(home)["span"]) == 5 * 6
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_who_is_killed_between_two_transactions_leaves_whole_runs(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    run_ids = [record_run(home, f"run-{number}") for number in range(6)]
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(home.root)], cwd=ROOT)
+    assert killed.returncode == -9
+    assert {row[0] for row in dump(home)["run"]} == set(run_ids[:2])
+    assert len(dump(home)["span"]) == 2 * 6
+    assert ingest(home).runs == tuple(run_ids[2:])
+    assert len(dump(home)["span"]) == 6 * 6 and len(dump(home)["spool_file"]) == 6
+
+
 def test_a_store_whose_first_opening_was_killed_is_finished(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     duckdb.connect(str(home.store)).close()  # an empty file, no tables yet
@@ -337,7 +417,7 @@ def test_a_full_store_disk_is_said_and_the_run_stays_readable(
     def full(*_: object) -> None:
         raise duckdb.IOException("IO Error: Could not write: No space left on device")
 
-    monkeypatch.setattr(store, "append_run", full)
+    monkeypatch.setattr(store, "append_runs", full)
     said: list[str] = []
     assert [run.run_id for run in list_runs(home, warn=said.append)] == [RUN]
     assert said == ["The store cannot be written (IO Error: Could not write: No space left on device)."]
