@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_core import semconv as sc
+from traces.figures import counted
 from traces.importers.foreign import NO_TIMES
 from traces.rows import RunSummary, SpanRow
 from traces.view import RunView
@@ -59,16 +60,32 @@ def sub_calls_told(run: RunSummary) -> int | None:
     return None if run.untold_sub_calls else run.sub_calls
 
 
+def calls_words(run: RunSummary) -> str:
+    """How many sub-calls are on record, in words."""
+    calls = sub_calls_told(run)
+    return "no sub-calls on record" if calls is None else counted(calls, "sub-call")
+
+
 def failed_sub_calls_told(run: RunSummary) -> int | None:
     """How many of the sub-calls on record failed; None where `sub_calls_told` is."""
     return None if run.untold_sub_calls else run.failed_sub_calls
+
+
+def iterations_told(run: RunSummary) -> int | None:
+    """How many iterations are on record; None where the record of another engine holds none."""
+    return None if is_foreign(run) and not run.iterations else run.iterations
+
+
+def on_record(number: int | None) -> str:
+    """A number in words; None, of which nothing is on record."""
+    return "none on record" if number is None else f"{number:,}"
 
 
 def asked_words(run: RunSummary) -> str:
     """The question of a run; where its record holds none, words for it: the file and the engine that a run
     of another engine was read from, which is text of the file.
     """
-    if run.question is not None:
+    if run.question:
         return run.question
     if not is_foreign(run) or run.imported_file is None:
         return "(the question is not recorded)"

@@ -14,6 +14,7 @@ from typing import Any
 
 from rlm_core.errors import InputError
 from traces.diagnosis import VERDICTS
+from traces.imported import asked_words
 from traces.report_culprits import Passage, culprit_parts, suspect_parts
 from traces.report_facts import Facts
 from traces.report_html import to_html
@@ -99,7 +100,7 @@ def _verdict(facts: Facts) -> Iterator[Part]:
 def _answers(facts: Facts, confirmed: bool) -> Iterator[Part]:
     summary = facts.view.summary
     yield Heading("Question and answers")
-    yield Text("Question", summary.question)
+    yield Text("Question", asked_words(summary))
     given = Text("The answer of this run", summary.answer)
     expected = facts.text("expected")
     if expected is None:

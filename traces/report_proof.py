@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from traces.diagnosis_words import put_in
+from traces.imported import calls_words
 from traces.report_facts import Facts, dollars, figure, rows
 from traces.report_parts import Heading, Items, Part, Table, Text, Words
 from traces.rows import money_json
@@ -127,7 +128,7 @@ def cost_parts(facts: Facts) -> Iterator[Part]:
     summary = facts.view.summary
     cost = "a demo model, no dollars" if summary.demo else dollars(money_json(summary.cost_usd))
     yield Words(
-        f"The run itself: {summary.sub_calls:,} sub-calls in {summary.iterations:,} iterations, {cost}, "
+        f"The run itself: {calls_words(summary)} in {summary.iterations:,} iterations, {cost}, "
         f"{'a time that is not on record' if summary.seconds is None else f'{summary.seconds:,.1f} s'}."
     )
 

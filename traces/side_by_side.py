@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rlm_core import semconv as sc
+from traces.imported import is_foreign
 from traces.rows import RunSummary
 from traces.summing import Spend, spend_of
 from traces.view import RunView
@@ -22,32 +23,41 @@ _SINGLE: Final = {
     sc.PROMPTS_VERSION: "version of the prompts",
     sc.DEMO: "demo model",
 }
+_ROLES: Final = {"root": "root_call", "sub": "sub_call"}
 _OBJECTS: Final = {sc.LIMITS: "limit", sc.SEEDS: "seed", sc.RETRIES: "retries", sc.VERSIONS: "version"}
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run as one side of a comparison. `spend` is by role (root, sub); `settings` are texts by name."""
+    """A run as one side of a comparison. `spend` is by role (root, sub); `settings` are texts by name.
+    `children` is None where the record of another engine tells neither of child runs nor of sub-calls.
+    """
 
     summary: RunSummary
     live: bool
     spend: Mapping[str, Spend]
-    children: int
+    children: int | None
     settings: Mapping[str, str]
 
 
 def side(view: RunView) -> Side:
     """One side, from all that is recorded of a run."""
-    roles = {"root": "root_call", "sub": "sub_call"}
+    children = sum(span.is_child_run for span in view.spans)
     return Side(
         summary=view.summary,
         live=view.live,
-        spend={
-            role: spend_of(span for span in view.spans if span.kind == kind) for role, kind in roles.items()
-        },
-        children=sum(span.is_child_run for span in view.spans),
+        spend={role: _spend(view, kind) for role, kind in _ROLES.items()},
+        children=None if view.summary.untold_sub_calls and not children else children,
         settings=dict(_settings(view)),
     )
+
+
+def _spend(view: RunView, kind: str) -> Spend:
+    """The spend of calls of a kind; unknown where the record of another engine does not tell of them."""
+    spend, run = spend_of(span for span in view.spans if span.kind == kind), view.summary
+    untold = run.untold_sub_calls if kind == "sub_call" else is_foreign(run)
+    spend.add_gaps(int(untold and not spend.calls))
+    return spend
 
 
 def _settings(view: RunView) -> Iterator[tuple[str, str]]:

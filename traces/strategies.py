@@ -33,10 +33,11 @@ class StrategyRow:
 
     `fits` says of a run that shows its root the whole corpus at once whether that was possible (None: it does
     not try, or it ended before that was known). `note` is why there is no answer, or what its own program
-    says of it. `sub_calls` and `tool_calls` count those of child runs too. `cost_usd` None = unknown. `demo`:
-    a demo model took part; `scripted`: no model did. `correct` is None for both, without an expected answer,
-    where the comparison cannot tell, and where an error or a cancellation is why there is no answer (a corpus
-    that does not fit is one): that is not a wrong answer. Without an answer at a limit it is False.
+    says of it. `sub_calls` and `tool_calls` count those of child runs too; `untold_calls` and
+    `untold_sub_calls` are as in `traces.rows.RunSummary`. `cost_usd` None = unknown. `demo`: a demo model
+    took part; `scripted`: no model did. `correct` is None for both, without an expected answer, where the
+    comparison cannot tell, and where an error or a cancellation is why there is no answer (a corpus that does
+    not fit is one): that is not a wrong answer. Without an answer at a limit it is False.
     """
 
     strategy: str
@@ -62,6 +63,13 @@ class StrategyRow:
     scripted: bool
     correct: bool | None
     untold_calls: int = 0
+    untold_sub_calls: bool = False
+
+    @property
+    def asked(self) -> tuple[int | None, int | None]:
+        """Calls of the root and sub-calls; None where the record of another engine holds none."""
+        root = None if self.untold_calls and not self.root_calls else self.root_calls
+        return root, None if self.untold_sub_calls else self.sub_calls
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; money as decimal strings."""
@@ -120,6 +128,7 @@ def _row(view: RunView, expected: str | None, how: str) -> StrategyRow:
         cost_status=run.cost_status,
         seconds=run.seconds,
         untold_calls=run.untold_calls,
+        untold_sub_calls=run.untold_sub_calls,
         root_model=run.root_model,
         sub_model=run.sub_model,
         demo=demo,

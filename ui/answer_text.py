@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from traces.imported import asked_words, calls_words
 from ui.figures import counted, duration, tokens
 from ui.visible import block, line
 
@@ -43,7 +44,7 @@ def answer_markdown(
 def _lines(
     run: RunSummary, stopped: str, cost: str, trust: Iterable[str], basis: str, cited: Sequence[Cited]
 ) -> Iterator[str]:
-    yield from ("# Question", "", fenced(run.question or "(the question is not recorded)"), "")
+    yield from ("# Question", "", fenced(asked_words(run)), "")
     yield from ("# Answer", "", fenced("There is no answer." if run.answer is None else run.answer), "")
     yield stopped
     yield from (f"- {quoted(sentence)}" for sentence in trust)
@@ -51,7 +52,7 @@ def _lines(
     yield f"- run: {quoted(run.run_id)}" + (f", {run.started[:19]} UTC" if run.started else "")
     yield f"- root model: {quoted(run.root_model or 'unknown')}"
     yield f"- sub-model: {quoted(run.sub_model or 'unknown')}"
-    yield f"- {counted(run.iterations, 'iteration')}, {counted(run.sub_calls, 'sub-call')}"
+    yield f"- {counted(run.iterations, 'iteration')}, {calls_words(run)}"
     yield f"- tokens: {tokens(run.tokens, run.untold_calls)}"
     yield f"- cost: {cost}, time: {duration(run.seconds)}"
     yield f"- corpus: {quoted(run.corpus_id or 'unknown')}"

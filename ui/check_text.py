@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rlm_core.models import is_demo
 from traces.check_log import PastCheck, trend
 from traces.diagnosis_words import name_of
+from traces.imported import asked_words
 from traces.regression import CHECK_MODES
 from ui.figures import counted, money
 from ui.models_config import DEMO_WORDS
@@ -43,7 +44,7 @@ def result_lines(home: Home, result: Result, past: Sequence[PastCheck]) -> Itera
     """What became of one run; `past` are the checks before."""
     run, expected = result.member.run, _short(result.member.target.text)
     now, before = _short(result.played.answer), _short(run.answer)
-    yield f"{WORDS[result.passed]:<9} {run.run_id}  {_short(run.question)}"
+    yield f"{WORDS[result.passed]:<9} {run.run_id}  {_short(asked_words(run))}"
     if result.passed is not None:
         changed = f"; before: {before}" if result.changed else ", as before"
         right = "as expected" if result.passed else f"expected {expected}"

@@ -13,7 +13,7 @@ from traces.opinions import NORMALISED, check_how
 from traces.same_answer import explain
 from traces.strategies import RLM, StrategyRow, strategy_rows
 from ui.common import say
-from ui.figures import duration, spent, total_tokens
+from ui.figures import count, duration, spent, total_tokens
 from ui.models_config import DEMO_WORDS
 from ui.render import table
 from ui.visible import line
@@ -141,7 +141,7 @@ def _cells(row: StrategyRow) -> tuple[str, ...]:
     return (
         row.strategy,
         f"{answer} (forced)" if row.forced else answer,
-        f"{row.root_calls:,} + {row.sub_calls:,}",
+        " + ".join(map(count, row.asked)),
         total_tokens(row.tokens, row.untold_calls),
         spent(row.cost_usd, row.cost_status, row.known_usd),
         duration(row.seconds),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rlm_core import semconv as sc
 from traces.candidates import texts_of
 from traces.diagnosis_words import name_of, put_in
-from traces.imported import not_again
+from traces.imported import asked_words, not_again
 from traces.same_answer import explain
 from traces.trial import MODES
 from ui.figures import counted, money
@@ -37,7 +37,7 @@ def diagnosis_lines(
     yield line(found.words)
     yield from _how_sure(found)
     yield ""
-    yield f"question: {_text(view.summary.question)}"
+    yield f"question: {_text(asked_words(view.summary))}"
     yield f"answer: {_text(view.summary.answer)}"
     if found.target is not None:
         yield f"should be: {_text(found.target.text)} ({_origin(found)}; {explain(found.target.how)})"

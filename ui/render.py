@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from traces.imported import import_facts, is_foreign, not_said, sub_calls_told
+from traces.imported import (
+    asked_words,
+    calls_words,
+    import_facts,
+    is_foreign,
+    iterations_told,
+    not_said,
+    sub_calls_told,
+)
 from traces.summing import spend_of
 from ui.figures import count, counted, duration, money, spent, with_tokens
 from ui.replay_text import replay_of_lines, sub_calls_words
@@ -77,7 +85,7 @@ def runs_table(runs: Sequence[RunSummary], asked: Mapping[str, int]) -> list[str
         (
             run.run_id,
             _status(run),
-            (run.question or "")[:ANSWER_SHOWN],
+            asked_words(run)[:ANSWER_SHOWN],
             _answer(run)[:ANSWER_SHOWN],
             _models(run.root_model, run.sub_model),
             count(sub_calls_told(run)) + (_asked(asked.get(run.run_id, 0)) if run.plays_a_record else ""),
@@ -115,20 +123,20 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
     """What a run was, what came out, and what it took; `calls` says more of its sub-calls, `continued_by`
     are the runs that went on from it.
     """
-    run, live = view.summary, view.live
+    run, live, rounds = view.summary, view.live, iterations_told(view.summary)
     state = "running; this is what is recorded so far" if live else run.status
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
     facts = [
         f"root {run.root_model or 'unknown'}",
         f"sub {run.sub_model or 'unknown'}",
-        counted(run.iterations, "iteration"),
+        "no iterations on record" if rounds is None else counted(rounds, "iteration"),
         _sub_calls(run, calls) + failed,
         with_tokens(run.tokens, run.untold_calls),
         f"cost {spent(run.cost_usd, run.cost_status, run.known_usd)}",
         f"time {duration(run.seconds)}" if run.seconds is None else duration(run.seconds),
         f"sandbox {run.sandbox or 'unknown'}",
     ]
-    lines = [f"run {run.run_id}: {state}", f"question: {line(run.question or '(not recorded)')}"]
+    lines = [f"run {run.run_id}: {state}", f"question: {line(asked_words(run))}"]
     if run.resumed_from is not None:
         lines.append(line(f"continues run {run.resumed_from}"))
     lines.extend(f"continued by run {run_id}" for run_id in continued_by)
@@ -152,9 +160,7 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
 
 
 def _sub_calls(run: RunSummary, calls: str | None) -> str:
-    if sub_calls_told(run) is None:
-        return "no sub-calls on record"
-    return calls or counted(run.sub_calls, "sub-call")
+    return calls if calls and not run.untold_sub_calls else calls_words(run)
 
 
 def show_run(view: RunView, *, everything: bool, continued_by: Sequence[str] = ()) -> Iterable[str]:

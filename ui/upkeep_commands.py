@@ -136,13 +136,14 @@ def _plan_words(home: Home, plan: Plan, *, asked: bool) -> Iterator[str]:
 
 
 def _listed(home: Home, runs: Sequence[RunSummary]) -> list[str]:
+    from traces.imported import asked_words
     from traces.upkeep import is_example, spool_bytes
 
     lines = []
     for run in runs[:_SHOWN]:
         day = f"{datetime.fromtimestamp(run.started_ns / 1e9, UTC):%Y-%m-%d}"
         note = "  (an example)" if is_example(home, run.run_id) else ""
-        question = line(run.question or "(the question is not recorded)")[:60]
+        question = line(asked_words(run))[:60]
         lines.append(f"  {run.run_id}  {day}  {size(spool_bytes(home, run.run_id)):>9}  {question}{note}")
     if len(runs) > _SHOWN:
         lines.append(f"  and {len(runs) - _SHOWN:,} more")

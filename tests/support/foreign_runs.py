@@ -64,3 +64,10 @@ def _turn(reply: str, cell: ForeignSpan) -> ForeignSpan:
 
 def _call(prompt: str, reply: str, tokens: Told[TokenUse]) -> ForeignSpan:
     return ForeignSpan("sub_call", model=MODEL, texts={sc.PROMPT: prompt, sc.RESPONSE: reply}, tokens=tokens)
+
+
+def silent() -> ForeignRun:
+    """One iteration with a cell that asks something; the record holds no sub-call and no question."""
+    cell = ForeignSpan("cell", texts={sc.CODE: "print(llm_query('How many?'))"})
+    top = ForeignSpan("run", texts={sc.ANSWER: "7"}, children=[_turn("go", cell)])
+    return ForeignRun("dspy", "dspy.RLM", "silent", top)

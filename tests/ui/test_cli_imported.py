@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from tests.support.command import ROOT
-from tests.support.foreign_runs import NO_ROOT, UNREADABLE, WRONG, no_times, some_times, write_foreign
+from tests.support.foreign_runs import (
+    NO_ROOT,
+    UNREADABLE,
+    WRONG,
+    no_times,
+    silent,
+    some_times,
+    write_foreign,
+)
 from traces.home import Home
 from traces.importers.foreign import NO_TIMES
 from traces.reading import load_run
@@ -126,6 +134,21 @@ def test_runs_names_the_format_and_json_has_null_for_what_is_not_told(
     listed = {one["imported_from"]: one for one in call("runs", "--json").json}
     assert (listed["dspy"]["seconds"], listed["dspy"]["started"]) == (None, "")
     assert listed["rlms"]["started"] == "2026-05-28T20:26:40+00:00"
+
+
+def test_a_run_without_a_question_is_called_by_its_file_and_engine(call: Call, home: Home) -> None:
+    write_foreign(home, silent(), "kept.json")
+    name = "(kept.json of dspy.RLM: no question on record)"
+    (row,) = call("runs", env={"COLUMNS": "200"}).out.splitlines()[1:]
+    assert name in row and "  ?  " in row
+    told = call("show", "last").out
+    assert f"question: {name}" in told and "no sub-calls on record" in told
+    (listed,) = call("runs", "--json").json
+    assert (listed["question"], listed["imported_file"], listed["untold_sub_calls"]) == (
+        None,
+        "kept.json",
+        True,
+    )
 
 
 def test_a_rebuilt_store_knows_the_same(call: Call, run: str) -> None:

@@ -23,6 +23,7 @@ from traces.exporters.html_rows import top_nodes, tree_rows
 from traces.exporters.html_summary import closing, notes, summary
 from traces.exporters.redaction import Redactor
 from traces.home import Home
+from traces.imported import asked_words
 from traces.reading import Node, Warn, load_run
 from traces.view import RunView
 from traces.visible import line
@@ -90,12 +91,13 @@ def write_page(file: BinaryIO, view: RunView) -> tuple[int, list[str]]:
 
 def _head(view: RunView, script: str, redactor: Redactor) -> str:
     style = (_PARTS / "page.css").read_text("utf-8")
-    question = line(redactor.text(view.summary.question or "")[:_TITLE_CHARS])
+    run = view.summary
+    asked = asked_words(run) if run.question or run.imported_file else f"Run {run.run_id}"
     return _HEAD.format(
         script_hash=_digest(script),
         style_hash=_digest(style),
         style=style,
-        title=escape(question or f"Run {view.run_id}"),
+        title=escape(line(redactor.text(asked)[:_TITLE_CHARS])),
     )
 
 

@@ -12,9 +12,10 @@ from traces.exporters.html_details import tokens_below
 from traces.exporters.html_rows import tokens_words
 from traces.exporters.html_words import Clean, short
 from traces.exporters.redaction import Redactor
-from traces.figures import UNKNOWN, counted, duration, least, money
-from traces.imported import import_facts, sub_calls_told
+from traces.figures import UNKNOWN, count, counted, duration, least, money
+from traces.imported import asked_words, import_facts, iterations_told, on_record, sub_calls_told
 from traces.report_parts import WHOLE_CHARS, left_out, middle_out
+from traces.rows import RunSummary
 from traces.tree import Node, walk
 from traces.view import RunView
 from traces.visible import block, line
@@ -45,7 +46,7 @@ def summary(view: RunView, tops: Sequence[Node], redactor: Redactor) -> Iterator
 
     yield "<header>"
     yield f'<p class="badges">{"".join(_badges(view))}<code>{escape(line(run.run_id))}</code></p>'
-    question = clean(run.question) if run.question is not None else "(the question is not recorded)"
+    question = clean(asked_words(run))
     more = len(question) > _QUESTION_CHARS
     yield f"<h1 dir=auto>{escape(line(question[:_QUESTION_CHARS]))}{'…' if more else ''}</h1>"
     if more:
@@ -54,7 +55,7 @@ def summary(view: RunView, tops: Sequence[Node], redactor: Redactor) -> Iterator
     yield '<dl class="facts">' + "".join(_totals(view, top, clean)) + "</dl>"
     yield from _remarks(view, attributes, clean)
     yield "</header>"
-    yield from _turns(top, clean)
+    yield from _turns(run, top, clean)
 
 
 def closing(view: RunView, redactor: Redactor, texts_cut: int, texts_dropped: int) -> str:
@@ -124,16 +125,15 @@ def _pre(text: str) -> str:
 def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     run = view.summary
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
-    calls = "none on record" if sub_calls_told(run) is None else f"{run.sub_calls:,}{failed}"
-    tokens = f"{run.tokens['input']:,} in, {run.tokens['output']:,} out"
+    tokens = UNKNOWN if run.untold_calls else f"{run.tokens['input']:,} in, {run.tokens['output']:,} out"
     if top is not None and top.totals.spend.calls:
         tokens = tokens_below(top)
     began = run.started[:19].replace("T", " ") + " UTC" if run.started else UNKNOWN
     for name, value in (
         ("Root model", clean(run.root_model or UNKNOWN)),
         ("Sub-model", clean(run.sub_model or UNKNOWN)),
-        ("Iterations", f"{run.iterations:,}"),
-        ("Sub-calls", calls),
+        ("Iterations", on_record(iterations_told(run))),
+        ("Sub-calls", on_record(sub_calls_told(run)) + failed),
         ("Tokens", tokens),
         ("Cost", least(run.cost_usd, run.cost_status, run.known_usd)),
         ("Time", duration(run.seconds)),
@@ -172,7 +172,7 @@ def _sentence(text: str, clean: Clean) -> str:
     return escape(shown if len(shown) <= _SENTENCE_CHARS else shown[:_SENTENCE_CHARS] + "…")
 
 
-def _turns(top: Node | None, clean: Clean) -> Iterator[str]:
+def _turns(run: RunSummary, top: Node | None, clean: Clean) -> Iterator[str]:
     """A table of the run's own iterations."""
     below = top.below if top is not None else []
     turns = [item for item in below if isinstance(item, Node) and item.span.kind == "iteration"]
@@ -184,14 +184,14 @@ def _turns(top: Node | None, clean: Clean) -> Iterator[str]:
         yield f"<th{' class=number' if name not in ('', 'Phases') else ''}>{name}</th>"
     yield "</tr></thead><tbody>"
     for turn in turns[:_TURNS]:
-        yield "<tr>" + "".join(_turn(turn, clean)) + "</tr>"
+        yield "<tr>" + "".join(_turn(run, turn, clean)) + "</tr>"
     yield "</tbody></table></div>"
     if len(turns) > _TURNS:
         yield f"<p>and {len(turns) - _TURNS:,} more iterations</p>"
     yield "</section>"
 
 
-def _turn(turn: Node, clean: Clean) -> Iterator[str]:
+def _turn(run: RunSummary, turn: Node, clean: Clean) -> Iterator[str]:
     span = turn.span
     kinds = [item.span.kind for _, item in walk(turn.below) if isinstance(item, Node)]
     spend = turn.totals.spend
@@ -200,7 +200,7 @@ def _turn(turn: Node, clean: Clean) -> Iterator[str]:
     yield f"<td>{escape(short(clean(', '.join(span.phases))))}</td>"
     for value in (
         f"{kinds.count('cell'):,}",
-        f"{kinds.count('sub_call'):,}",
+        count(None if run.untold_sub_calls else kinds.count("sub_call")),
         f"{turn.totals.failures:,}",
         tokens_words(turn.totals),
         cost if spend.calls else "",

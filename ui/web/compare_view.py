@@ -9,6 +9,7 @@ from typing import Final
 import streamlit as st
 
 from traces.home import Home
+from traces.imported import asked_words, failed_sub_calls_told, iterations_told, on_record, sub_calls_told
 from traces.opinions import opinions
 from traces.questions import asked
 from traces.reading import RunSummary
@@ -62,7 +63,7 @@ def _head(home: Home, name: str, one: Side) -> None:
             plain.text(run.run_id)
         page, query = run_link(run.run_id)
         st.page_link(page, label=f"Open {name}", query_params=query)
-    plain.text(run.question or "(the question is not recorded)")
+    plain.text(asked_words(run))
     with st.container(gap=None):
         st.caption(f"Answer. {'The run is still going on.' if one.live else stopped(run)}")
         if run.answer is None:
@@ -131,13 +132,13 @@ def _figures(a: Side, b: Side) -> Iterator[Item]:
         one, other = a.spend[role], b.spend[role]
         yield _line(words, (_usd(one), _usd(other)), _more_usd(one.usd, other.usd))
     counts = {
-        "Iterations": (x.iterations, y.iterations),
-        "Sub-calls": (x.sub_calls, y.sub_calls),
-        "Failed sub-calls": (x.failed_sub_calls, y.failed_sub_calls),
+        "Iterations": (iterations_told(x), iterations_told(y)),
+        "Sub-calls": (sub_calls_told(x), sub_calls_told(y)),
+        "Failed sub-calls": (failed_sub_calls_told(x), failed_sub_calls_told(y)),
         "Child runs": (a.children, b.children),
     }
     for words, (first, second) in counts.items():
-        yield _line(words, (f"{first:,}", f"{second:,}"), _more(first, second, f"{abs(second - first):,}"))
+        yield _line(words, (on_record(first), on_record(second)), _more_of(first, second))
     for words, side in (("Tokens in", "input"), ("Tokens out", "output")):
         yield _line(words, (_side(x, side), _side(y, side)), _more_tokens(x, y, side))
     times = duration(x.seconds), duration(y.seconds)
@@ -158,11 +159,13 @@ def _side(run: RunSummary, side: str) -> str:
     return total_tokens({"total": run.tokens[side]}, run.untold_calls)
 
 
+def _more_of(a: int | None, b: int | None) -> str:
+    return "unknown" if a is None or b is None else _more(a, b, f"{abs(b - a):,}")
+
+
 def _more_tokens(a: RunSummary, b: RunSummary, side: str) -> str:
     first, second = a.tokens[side], b.tokens[side]
-    if a.untold_calls or b.untold_calls:
-        return "unknown"
-    return _more(first, second, f"{abs(second - first):,}")
+    return "unknown" if a.untold_calls or b.untold_calls else _more_of(first, second)
 
 
 def _more_seconds(a: float | None, b: float | None) -> str:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from traces.diagnosis_state import State
 from traces.home import Home
-from traces.imported import not_again
+from traces.imported import asked_words, not_again
 from ui.visible import line
 from ui.web import plain
 from ui.web.diagnose_history import kept_diagnoses
@@ -34,7 +34,7 @@ def head(record: Record) -> None:
             else:
                 st.badge("cannot be replayed", color="orange")
             with st.container(width="stretch", key="diagnose-question"):
-                plain.text(line((run.question or "(the question is not recorded)")[: _ANSWER_CHARS * 2]))
+                plain.text(line(asked_words(run)[: _ANSWER_CHARS * 2]))
         st.caption("Answer")
         answer = run.answer
         if answer is None:

@@ -15,6 +15,7 @@ import streamlit as st
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError, RecordError, RLMScopeError
 from traces.home import Home
+from traces.imported import asked_words
 from traces.reading import RunView, SpoolRun
 from ui.control import cancel_file
 from ui.figures import duration, total_tokens
@@ -93,7 +94,7 @@ def _view(home: Home, run_id: str) -> RunView:
 def _picture(view: RunView) -> None:
     run, now = view.summary, where(view)
     st.badge("running", color="blue")
-    plain.text(run.question or "(the question is not recorded)")
+    plain.text(asked_words(run))
     seconds = max(0.0, time.time() - run.started_ns / 1e9) if run.started_ns else run.seconds or 0
     with st.container(horizontal=True, gap="medium"):
         fact("Elapsed", duration(seconds) if seconds >= 60 else f"{seconds:.0f} s")

@@ -12,7 +12,7 @@ from rlm_core.sandbox import level_words
 from traces.estimate import Plan, estimate
 from traces.evidence import evidence
 from traces.home import Home
-from traces.imported import sub_calls_told
+from traces.imported import asked_words, iterations_told, on_record, sub_calls_told
 from traces.reading import RunSummary
 from ui.answer_text import answer_markdown
 from ui.ask_outcome import estimate_words, mark_words
@@ -63,7 +63,7 @@ def _head(run: RunSummary) -> None:
         strategy_badge(run.strategy)
         if run.resumed_from is not None:
             st.badge("resumed", color="blue")
-    plain.text(run.question or "(the question is not recorded)")
+    plain.text(asked_words(run))
 
 
 def _answer(run: RunSummary, remarked: Remarks) -> None:
@@ -168,8 +168,8 @@ def _facts(record: Record) -> None:
     run = record.view.summary
     failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
     with st.container(horizontal=True, gap="medium", key="outcome-facts"):
-        fact("Iterations", f"{run.iterations:,}")
-        fact("Sub-calls", "none on record" if sub_calls_told(run) is None else f"{run.sub_calls:,}{failed}")
+        fact("Iterations", on_record(iterations_told(run)))
+        fact("Sub-calls", on_record(sub_calls_told(run)) + failed)
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run))
         fact("Time", duration(run.seconds))

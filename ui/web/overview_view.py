@@ -14,7 +14,7 @@ from traces.overview import FanOut, Overview, Prompts, overview
 from traces.reading import RunView, SpanRow
 from traces.summing import Spend
 from traces.tree import OUTCOMES
-from ui.figures import counted, duration, least, money, tokens
+from ui.figures import count, counted, duration, least, money, tokens
 from ui.web import plain
 from ui.web.coverage_part import percent
 from ui.web.findings_view import place
@@ -55,7 +55,7 @@ def _children(view: RunView, seen: Overview, select: Select) -> None:
     if not seen.by_depth:
         plain.text(_none(view))
         return
-    plain.text(" ".join(_depths(seen)))
+    plain.text(" ".join(_depths(view, seen)))
     children = any(one.child_runs for one in seen.fan_outs)
     columns = [
         Column("Started by", 100),
@@ -70,12 +70,13 @@ def _children(view: RunView, seen: Overview, select: Select) -> None:
     _left_out(seen.rest["cells"], "cell", "with fewer")
 
 
-def _depths(seen: Overview) -> list[str]:
-    said = []
+def _depths(view: RunView, seen: Overview) -> list[str]:
+    said, untold = [], view.summary.untold_sub_calls
     for depth, (calls, children) in seen.by_depth.items():
         where = "The run itself" if depth == 0 else f"Child runs of depth {depth}"
         runs = counted(children, "child run") if children else "no child run"
-        said.append(f"{where} made {counted(calls, 'sub-call')} and started {runs}.")
+        made = "" if untold else f"made {counted(calls, 'sub-call')} and "
+        said.append(f"{where} {made}started {runs}.")
     return said
 
 
@@ -83,7 +84,7 @@ def _fan_out(view: RunView, one: FanOut, number: int, children: bool) -> Item:
     cell = one.cell
     cells: tuple[Cell, ...] = (
         "unknown cell" if cell is None else place(view, cell.span_id),
-        f"{one.sub_calls:,}",
+        count(None if view.summary.untold_sub_calls else one.sub_calls),
         *([f"{one.child_runs:,}"] if children else []),
         _came_out(one.outcomes),
         _money(one.spend),

@@ -10,7 +10,7 @@ import streamlit as st
 
 from rlm_core.sandbox import level_words
 from traces.calls import served_calls
-from traces.imported import is_foreign, sub_calls_told
+from traces.imported import asked_words, is_foreign, iterations_told, on_record, sub_calls_told
 from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.summing import spend_of
@@ -77,7 +77,7 @@ def header(record: Record) -> None:
             strategy_badge(run.strategy)
             import_badge(run)
             with st.container(width="stretch", key="run-question"):
-                _bounded(run.question or "(the question is not recorded)", "run-question-text", "question")
+                _bounded(asked_words(run), "run-question-text", "question")
             with st.container(width="content", key="run-id"):
                 plain.code(run.run_id)
             run_export.offer(record.home, run.run_id)
@@ -173,10 +173,9 @@ def _facts(record: Record) -> None:
     with st.container(horizontal=True, gap="medium", key="run-facts"):
         fact("Root model", run.root_model or "unknown")
         fact("Sub-model", run.sub_model or "unknown")
-        fact("Iterations", _with(run.iterations, served=served.get("root_call", 0)))
+        fact("Iterations", _with(iterations_told(run), served=served.get("root_call", 0)))
         calls = {"failed": run.failed_sub_calls, "served": served.get("sub_call", 0)}
-        unsaid = sub_calls_told(run) is None
-        fact("Sub-calls", "none on record" if unsaid else _with(run.sub_calls, **calls))
+        fact("Sub-calls", _with(sub_calls_told(run), **calls))
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run) + _shares(view))
         trust = {} if top is None else top.trusted
@@ -188,10 +187,10 @@ def _facts(record: Record) -> None:
             fact(label, value)
 
 
-def _with(number: int, **of_them: int) -> str:
+def _with(number: int | None, **of_them: int) -> str:
     """A number, and how many of them are so: no model was asked for those that a record served."""
     parts = [f"{count:,} {word}" for word, count in of_them.items() if count]
-    return f"{number:,} ({', '.join(parts)})" if parts else f"{number:,}"
+    return f"{on_record(number)} ({', '.join(parts)})" if parts else on_record(number)
 
 
 def _elapsed(view: RunView) -> float | None:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
+from traces.imported import asked_words
 from traces.reading import RunSummary
 from traces.upkeep import delete_runs
 from ui.figures import counted
@@ -50,7 +51,7 @@ def confirm(home: Home, runs: Sequence[RunSummary]) -> None:
 
 
 def _named(run_id: str, run: RunSummary | None) -> str:
-    question = " ".join(((run and run.question) or "(the question is not recorded)").split())[:120]
+    question = " ".join((asked_words(run) if run else "(the question is not recorded)").split())[:120]
     return f"{run_id}  {question}" + ("  (an example)" if example_note(run_id) else "")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from traces.imported import sub_calls_told
+from traces.imported import asked_words, failed_sub_calls_told, sub_calls_told
 from traces.opinions import VERDICTS, Opinions
 from traces.questions import Question, asked
 from traces.reading import RunSummary
@@ -98,7 +98,10 @@ def matching(runs: Sequence[RunSummary], wanted: Wanted, said: Opinions) -> list
 def _searched(run: RunSummary, said: Opinions) -> str:
     opinion = said.of(run.run_id)
     own = (opinion.note, opinion.expected) if opinion is not None else ()
-    fields = (run.question, run.answer, run.root_model, run.sub_model, run.run_id, run.imported_from, *own)
+    fields = (
+        run.question, run.answer, run.root_model, run.sub_model, run.run_id, run.imported_from,
+        run.imported_file, *own,
+    )  # fmt: skip
     return "\n".join([*(field for field in fields if field), *said.tags(run.run_id)]).casefold()
 
 
@@ -127,7 +130,7 @@ _ORDERS: Final[dict[str, Callable[[RunSummary, Opinions], Any]]] = {
     "Verdict": lambda run, said: (word := _verdict(run, said)) and f"{VERDICTS.index(word)}",
     "Models": lambda run, _: _models(run),
     "Sub-calls": lambda run, _: sub_calls_told(run),
-    "Failed": lambda run, _: _failed(run),
+    "Failed": lambda run, _: failed_sub_calls_told(run),
     "Cost": lambda run, _: run.cost_usd if run.cost_usd is not None else run.known_usd or None,
     "Time": lambda run, _: run.seconds,
     "Started": lambda run, _: run.started_ns or None,
@@ -183,11 +186,11 @@ def row(run: RunSummary, zone: str | None) -> dict[str, Cell]:
     """What a run is, by column; `zone` names the time zone in which its start is told (None: UTC)."""
     return {
         "Status": (status_word(run), COLOURS[status_word(run)]),
-        "Question": _short(run.question or "(not recorded)"),
+        "Question": _short(asked_words(run)),
         "Answer": _answer(run),
         "Models": _models(run),
         "Sub-calls": count(sub_calls_told(run)),
-        "Failed": count(_failed(run)),
+        "Failed": count(failed_sub_calls_told(run)),
         "Cost": cost_words(run),
         "Time": duration(run.seconds),
         "Started": started(run, zone),
@@ -201,7 +204,7 @@ def question_item(question: Question, zone: str | None, said: Opinions, corpora:
     counts = [f"{verdicts.count(word)} {word}" for word in VERDICTS if word in verdicts]
     times = [run.seconds for run in question.runs if run.seconds is not None]
     cells: list[Cell] = [
-        _short(newest.question or "(not recorded)"),
+        _short(asked_words(newest)),
         _answers(question),
         f"{len(question.runs):,}",
         corpora.get(newest.corpus_id or "", newest.corpus_id or "unknown"),
@@ -238,10 +241,6 @@ def _costs(question: Question) -> str:
 
 def _span(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
-
-
-def _failed(run: RunSummary) -> int | None:
-    return None if sub_calls_told(run) is None else run.failed_sub_calls
 
 
 def _models(run: RunSummary) -> str:

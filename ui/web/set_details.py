@@ -12,6 +12,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.check_log import Finding, PastCheck, ask_to_stop, checks, new_check_id, trend
 from traces.home import Home
+from traces.imported import asked_words
 from traces.reading import RunSummary, list_runs
 from traces.regression import CHECK_MODES, WHYS, Member, RegressionSet, regression_set
 from ui.figures import counted, money
@@ -202,7 +203,7 @@ def _rows(
         right, told = trend(before, member.run.run_id)
         rows.append(
             {
-                "Question": member.run.question or member.run.run_id,
+                "Question": asked_words(member.run),
                 "Result": _result(found),
                 "Should be": member.target.text,
                 "Answer now": "" if now is None else now.answer or "none",
@@ -241,7 +242,7 @@ def _ways(member: Member, found: Finding) -> None:
     now, run_id = found.now_run_id or "", member.run.run_id
     with st.container(horizontal=True, vertical_alignment="center", key=f"moved-{run_id}"):
         with st.container(width="stretch"):
-            plain.text(f"The answer changed: {member.run.question or run_id}")
+            plain.text(f"The answer changed: {asked_words(member.run)}")
         ways = [("Compare", "pages/compare.py", {"a": now, "b": run_id})]
         if found.moved_by_now:
             ways.append((_first(found), *run_link(now, found.moved_by_now[0])))

@@ -7,7 +7,7 @@ from typing import Final
 
 import streamlit as st
 
-from traces.imported import sub_calls_told
+from traces.imported import asked_words, sub_calls_told
 from traces.rows import RunSummary, money_json
 from traces.spend import Budget, Chosen
 from ui.figures import count, counted, duration, money
@@ -108,7 +108,7 @@ def _limits_csv(found: Sequence[Budget]) -> None:
 
 
 def _question(run: RunSummary | None) -> str:
-    return line((run.question if run else None) or "(the question is not recorded)")[:160]
+    return line(asked_words(run) if run else "(the question is not recorded)")[:160]
 
 
 def _runs(runs: Sequence[RunSummary]) -> None:

@@ -10,10 +10,11 @@ import streamlit as st
 from rlm_core.errors import InputError, RLMScopeError
 from rlm_core.options import STRATEGIES
 from traces.home import Home
+from traces.imported import asked_words
 from traces.opinions import check_how
 from traces.same_answer import explain
 from traces.strategies import StrategyRow, strategy_rows
-from ui.figures import duration, least, total_tokens
+from ui.figures import count, duration, least, total_tokens
 from ui.models_config import DEMO_WORDS
 from ui.web import live, plain, series, stored
 from ui.web.notices import Colour, note, problem, said
@@ -93,8 +94,8 @@ def _head(home: Home, found: Sequence[Member]) -> None:
     """The question, and over which corpus; more than one of either is said."""
     runs = [one.summary for one in found if one.summary is not None]
     asked = list(dict.fromkeys(run.question for run in runs))
-    if asked:
-        plain.text(asked[0] or "(the question is not recorded)")
+    if runs:
+        plain.text(asked_words(next((run for run in runs if run.question), runs[0])))
     corpora = list(dict.fromkeys(run.corpus_id for run in runs))
     listed = {info.corpus_id: info.name for info in stored.listed(home)}
     if corpora:
@@ -126,7 +127,7 @@ def _item(one: Member, row: StrategyRow | None, name: str | None, judged: bool) 
         *_answer(one, row),
         *([_RIGHT[None if row.fits is False else row.correct]] if judged else []),
         ("does not fit", "orange") if row.fits is False else one.word,
-        f"{row.root_calls:,} + {row.sub_calls:,}",
+        " + ".join(map(count, row.asked)),
         f"{row.tool_calls:,}" if row.tool_calls else "",
         total_tokens(row.tokens, row.untold_calls),
         least(row.cost_usd, row.cost_status, row.known_usd),

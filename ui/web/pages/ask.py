@@ -11,6 +11,7 @@ from rlm_core.models import is_demo
 from rlm_core.options import STRATEGIES
 from traces.estimate import Plan
 from traces.home import Home
+from traces.imported import asked_words
 from traces.reading import RunSummary, list_runs, load_run
 from ui.web import corpus_choice, first_steps, live, order_form, repeats, stored, way_fields
 from ui.web.expected import expected
@@ -177,7 +178,7 @@ def _rows(runs: list[RunSummary]) -> None:
 def _item(run: RunSummary) -> Item:
     word = status_word(run)
     cells = (
-        run.question or "(the question is not recorded)",
+        asked_words(run),
         run.answer or "",
         (word, COLOURS[word]),
         started(run, st.context.timezone),

@@ -8,6 +8,7 @@ import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
+from traces.imported import asked_words
 from traces.questions import asked
 from traces.reading import RunSummary, list_runs, resolve_run
 from ui.visible import fit, line
@@ -72,7 +73,7 @@ def _choose(runs: list[RunSummary], other: str | None, name: str) -> None:
 
 
 def _title(run: RunSummary, zone: str | None) -> str:
-    question = fit(line(run.question or "(not recorded)"), 100)
+    question = fit(line(asked_words(run)), 100)
     answer = "" if run.answer is None else f" → {fit(line(run.answer), 40)}"
     return line(f"{started(run, zone)} · {question}{answer} · {run.run_id[-8:]}")
 

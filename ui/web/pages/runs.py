@@ -9,6 +9,7 @@ import streamlit as st
 
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
+from traces.imported import asked_words
 from traces.opinions import Opinions, opinions
 from traces.questions import Question, questions
 from traces.reading import RunSummary, list_runs
@@ -104,7 +105,7 @@ def _same(run: RunSummary) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.badge("One question", color="blue")
         with st.container(width="stretch"):
-            plain.text((run.question or "(the question is not recorded)")[:300])
+            plain.text(asked_words(run)[:300])
         st.button("All questions", key="runs-all-questions", on_click=runs_filters.put, args=("same", ""))
 
 
