@@ -1,19 +1,28 @@
 """The `rlmscope` command, also as `python -m ui`.
 
-Ctrl-C while modules are still being imported would end in the traceback of whatever line it met. So this one
-imports nothing until that is seen to, and the installed command starts here.
+Ctrl-C while modules are still being imported, or while the interpreter ends, would end in the traceback of
+whatever line it met. So this one imports nothing until that is seen to; the installed command starts here.
 """
 
 from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]  # `signal` first builds enums, for a third of a start
+import _thread
 import os
+import time
 
 from ui import INTERRUPTED
 
+TYPE_CHECKING = False  # as type checkers know it; `typing` alone would take longer than all of this
+if TYPE_CHECKING:
+    from types import FrameType
+
+_LOADING = ("create_module", "exec_module")
+_LOOK_SECONDS = 0.02
+
 
 def main() -> None:
-    """The entry point: runs the command, and ends with one line when Ctrl-C comes before it has begun."""
+    """The entry point: runs the command, and ends with one line when Ctrl-C comes before or after it."""
     early = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored on purpose
     try:
         if early:
@@ -21,15 +30,42 @@ def main() -> None:
         from ui import cli
 
         if early:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupt)
         cli.main()
     except KeyboardInterrupt:
         raise SystemExit(_cancelled()) from None
+    finally:
+        if early:
+            signal.signal(signal.SIGINT, _stop)
+        # A Ctrl-C that met an `exec` of text, as dataclasses are made by, is remembered by the interpreter
+        # until the next one, and it would end itself by the signal instead of with the exit code.
+        exec("")
 
 
 def _stop(_number: int, _frame: object) -> None:
-    """End at once: nothing has begun that would have to be put in order."""
+    """End at once: nothing has begun that would have to be put in order, or all is in order."""
     os._exit(_cancelled())
+
+
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not into an extension module that is being loaded: DuckDB's would end the
+    process with a core dump, and an answer that is there would not be said.
+    """
+    while frame is not None:
+        if frame.f_code.co_name in _LOADING and _of_extension(frame):
+            _thread.start_new_thread(_again, ())
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _of_extension(frame: FrameType) -> bool:
+    return type(frame.f_locals.get("self")).__name__ == "ExtensionFileLoader"
+
+
+def _again() -> None:
+    time.sleep(_LOOK_SECONDS)
+    _thread.interrupt_main()
 
 
 def _cancelled() -> int:

@@ -1,4 +1,4 @@
-"""Ctrl-C while a command is still being imported: a real process, stopped inside a known import."""
+"""Ctrl-C while a command is still being imported, or has ended: a real process, stopped at a known moment."""
 
 from __future__ import annotations
 
@@ -14,17 +14,29 @@ from tests.support.command import ROOT
 
 pytestmark = pytest.mark.needs("posix")
 
-# Says when a module is about to be imported, and stays there.
+# Says when a module is about to be imported, an extension module to be loaded, or the interpreter to end, and
+# stays there, in an `exec` of text, as many modules have it.
 SITE = """
-import os, sys, time
+import atexit, os, sys, time
+from importlib.machinery import ExtensionFileLoader
+
+def stall(at):
+    if at == os.environ["STALLS_AT"] and sys.argv[0] != "-c":
+        print("there", flush=True)
+        exec("time.sleep(float(os.environ['STALLS_FOR']))")
+        print("gone on", flush=True)
 
 class Stalls:
     def find_spec(self, name, path=None, target=None):
-        if name == os.environ["STALLS_AT"] and sys.argv[0] != "-c":
-            print("there", flush=True)
-            time.sleep(float(os.environ["STALLS_FOR"]))
+        stall(name)
 
+def exec_module(self, module):
+    stall("extension " + module.__name__)
+    load(self, module)
+
+load, ExtensionFileLoader.exec_module = ExtensionFileLoader.exec_module, exec_module
 sys.meta_path.insert(0, Stalls())
+atexit.register(stall, "end")
 """
 
 
@@ -36,13 +48,29 @@ def started(folder: Path, module: str, seconds: float = 600, **options: bool) ->
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-m", "ui", "runs", "--json"]
     process = subprocess.Popen(command, cwd=ROOT, env=env, text=True, **pipes, **options)  # type: ignore[call-overload]
-    assert process.stdout.readline() == "there\n", process.communicate()
+    while (line := process.stdout.readline()) not in ("there\n", ""):  # what the command says before it ends
+        pass
+    assert line, process.communicate()
     return process  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("module", ["ui.cli", "click", "ui.read_commands", "traces.home"])
 def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path, module: str) -> None:
     process = started(tmp_path, module)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (130, "", "rlmscope: cancelled")
+
+
+def test_ctrl_c_waits_for_an_extension_module_that_is_being_loaded(tmp_path: Path) -> None:
+    process = started(tmp_path, "extension _duckdb", 0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (130, "gone on\n", "rlmscope: cancelled")
+
+
+def test_ctrl_c_while_the_interpreter_ends_is_one_line(tmp_path: Path) -> None:
+    process = started(tmp_path, "end")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.strip()) == (130, "", "rlmscope: cancelled")
@@ -56,4 +84,4 @@ def test_a_command_that_is_to_ignore_ctrl_c_goes_on(tmp_path: Path) -> None:
         signal.signal(signal.SIGINT, before)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out.strip(), err) == (0, "[]", "")
+    assert (process.returncode, out, err) == (0, "gone on\n[]\n", "")
