@@ -7,8 +7,9 @@ import io
 import json
 import os
 import tarfile
+import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from rlm_core.errors import InputError
 from tests.traces.records import OTHER, RUN, record_run
 from traces.exporters.own import export
 from traces.home import Home
-from traces.importers import importing, unpacking
+from traces.importers import importing, names, unpacking
 from traces.importers.foreign import ForeignRun, ForeignSpan, reported
 from traces.importers.importing import Imported, Refused, import_paths, import_upload
 from traces.importers.writing import write_run
@@ -238,6 +239,59 @@ def test_the_same_thing_is_taken_in_once_whenever_its_file_was_written(
     assert len(third) == 1
     assert third[0] not in first
     assert new(import_paths(home, [file])) == []
+
+
+def test_many_runs_of_one_file_cost_one_listing_of_the_folder(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [one_run(f"question {number}") for number in range(20)]
+    file, listings, scandir = read_as(monkeypatch, tmp_path, lambda: iter(runs)), [], os.scandir
+
+    def counted(path: Any = ".") -> Any:
+        listings.append(path) if path == home.spool else None
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    monkeypatch.setattr(names, "_FRESH", 3600)
+    assert len(new(import_paths(home, [file]))) == 20
+    assert len(listings) == 1
+    assert new(import_paths(home, [file])) == []
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_what_another_import_brings_at_the_same_moment_comes_in_once(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    """Under the same name it is found at once, under the name of another second when the folder is listed."""
+    runs, others = [one_run(f"question {number}") for number in range(4)], list[str]()
+
+    def meanwhile() -> Iterator[ForeignRun]:
+        yield runs[0]
+        for run in runs[1:]:
+            others.append(write_run(home, run, "elsewhere", WRITTEN_NS + later * 10**9).run_id)
+            clock[0] += later
+            yield run
+
+    clock = [0.0]
+    monkeypatch.setattr(names, "time", SimpleNamespace(monotonic=lambda: clock[0], time=time.time))
+    file = read_as(monkeypatch, tmp_path, meanwhile)
+    done = [one for one in import_paths(home, [file]) if isinstance(one, Imported)]
+    assert [one.new for one in done] == [True, False, False, False]
+    assert [one.run_id for one in done[1:]] == others
+    assert len(list(home.spool.iterdir())) == 4
+
+
+WRITTEN_NS = 1_500_000_000 * 10**9
+
+
+def read_as(monkeypatch: pytest.MonkeyPatch, folder: Path, runs: Callable[[], Iterator[ForeignRun]]) -> Path:
+    """A file, written at a known time, that holds these runs."""
+    reader = SimpleNamespace(recognises=lambda source: True, read=lambda source: runs())
+    monkeypatch.setattr(importing, "_module", lambda name: reader if name == "droste" else None)
+    file = folder / "x"
+    file.write_text("x")
+    os.utime(file, ns=(WRITTEN_NS, WRITTEN_NS))
+    return file
 
 
 def test_a_format_can_be_forced(home: Home, exported: Path) -> None:

@@ -25,9 +25,10 @@ from rlm_core.telemetry import preview
 from traces.home import Home
 from traces.importers import IMPORTERS, unpacking
 from traces.importers.foreign import ForeignRun
+from traces.importers.names import Names, import_fact
 from traces.importers.source import Source
 from traces.importers.unpacking import Readable, Unpacked, blocks_of, copied, is_packed, place_in, unpacked
-from traces.importers.writing import Written, import_fact, stem_of, write_run
+from traces.importers.writing import Written, stem_of, write_run
 
 MOST_FILES: Final = 10_000  # of one folder or archive
 _DEEPEST: Final = 40  # folders inside each other
@@ -121,11 +122,15 @@ class _Import:
     home: Home
     format: str | None
     done: list[Imported | Refused] = field(default_factory=list)
+    names: Names = field(init=False)
     known: int = 0  # files and folders of a known format
     unknown: list[str] = field(default_factory=list)  # files of the present folder that are of none
     seen: int = 0  # files of the present folder
     states: dict[object, list[str]] | None = None  # runs of the home by `sc.IMPORT_STEM`, when first needed
     room: int = 0  # bytes that may still be unpacked of the present archive and those inside it
+
+    def __post_init__(self) -> None:
+        self.names = Names(self.home)
 
     def take(self, source: Source) -> None:
         """What a person named: a file, a folder or an archive."""
@@ -256,12 +261,12 @@ class _Import:
         if module is None:
             raise InputError(f"this program cannot read the format {format}")
         if format == sc.IMPORT_OWN:
-            yield from module.take_in(self.home, source)
+            yield from module.take_in(self.names, source)
             return
         file, when = Path(source.name).name, source.path.stat().st_mtime_ns
         with closing(iter(module.read(source))) as runs:
             for run in runs:
-                written = write_run(self.home, run, file, when)
+                written = write_run(self.home, run, file, when, self.names)
                 yield replace(written, problems=(*written.problems, *self._other_states(run, written)))
 
     def _other_states(self, run: ForeignRun, written: Written) -> Iterator[str]:

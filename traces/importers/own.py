@@ -31,8 +31,9 @@ from traces.exporters.own import (
 from traces.folding import Fold
 from traces.home import Home, is_run_id
 from traces.importers import IMPORTERS
+from traces.importers.names import Names, key_of
 from traces.importers.source import Source
-from traces.importers.writing import Written, free_id, key_of, put
+from traces.importers.writing import Written, put
 from traces.opinions import NORMALISED, TAGS, TEXT_CHARS, VERDICT, VERDICTS, check_how, checked_tags
 from traces.rows import SpanRow
 from traces.spool import FORMAT, Line, Record, is_record
@@ -47,8 +48,8 @@ def recognises(source: Source) -> bool:
     return any(map(_is_ours, source.first_lines(_LOOKED_AT)))
 
 
-def take_in(home: Home, source: Source) -> Iterator[Written]:
-    """Put the runs of a source into the spools of a home, each under its own name if that is free.
+def take_in(names: Names, source: Source) -> Iterator[Written]:
+    """Put the runs of a source into the spools of the home of `names`, each under its own if that is free.
 
     Raises InputError for what holds no run, or was written in a newer format; RecordError.
     """
@@ -56,7 +57,7 @@ def take_in(home: Home, source: Source) -> Iterator[Written]:
     for (_, looked), (number, lines) in zip(_runs(source), _runs(source), strict=False):  # it may grow
         found = _Found.out_of(looked)
         if found.records:
-            yield found.put(home, source.name, (value for _, value in lines))
+            yield found.put(names, source.name, (value for _, value in lines))
         elif number or empty is None:
             empty = number
     if empty is not None:
@@ -167,8 +168,9 @@ class _Found:
             return str(self.facts.get(sc.IMPORT_ENGINE))
         return f"rlmscope {self.first.get('engine_version') or ''}".strip()
 
-    def put(self, home: Home, file: str, lines: Iterable[Any]) -> Written:
+    def put(self, names: Names, file: str, lines: Iterable[Any]) -> Written:
         """Write it down."""
+        home = names.home
         problems = self._problems()
         records = iter([_records(value for value in lines if not _is_envelope(value))])
 
@@ -179,22 +181,23 @@ class _Found:
             problems.extend(self._say(home, run_id))
             return self._renamed(source, run_id, file, problems)
 
-        run_id, new = put(home, lambda: self._claim(home), written, None)
+        run_id, new = put(home, lambda: self._claim(names), written, None)
         question = self.top.attributes.get(sc.QUESTION + ".preview") if self.top is not None else None
         asked = question if isinstance(question, str) else None
         return Written(run_id, new, tuple(self._missing(home)), tuple(problems), self.engine, asked)
 
-    def _claim(self, home: Home) -> tuple[str, bool]:
+    def _claim(self, names: Names) -> tuple[str, bool]:
         """Its own name if that is free or has it already, else one that is made of what it holds."""
+        home = names.home
         wanted = self.first.get("run_id")
-        if isinstance(wanted, str) and is_run_id(wanted) and wanted not in user_log.deleted_runs(home):
+        if isinstance(wanted, str) and is_run_id(wanted) and wanted not in names.deleted:
             path = home.spool_file(wanted)
             if not path.exists():
                 return wanted, False
             if key_of(path) == self.key or digest(spool_records(home, wanted)) == self.digest:
                 return wanted, True
         started = self.first.get("started_ns") or min((row.start_ns for row in self.rows), default=0)
-        return free_id(home, started, self.key)
+        return names.free(started, self.key)
 
     def _problems(self) -> list[str]:
         found = []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -20,15 +18,11 @@ from rlm_core.telemetry import Attribute, as_json, preview, sha256_text
 from traces.facts import LARGEST
 from traces.home import Home
 from traces.importers.foreign import ForeignRun, ForeignSpan, Told
+from traces.importers.names import Names
 from traces.importers.placing import Place, RunPlace, facts_of, name_of, numbers, phases, previews, tidy
-from traces.prices import price_table
-from traces.spool import FORMAT, Record, SpoolWriter, decode
-from traces.user_log import deleted_runs
+from traces.spool import FORMAT, Record, SpoolWriter
 
 _STEP_NS: Final = 1_000  # between spans whose times nobody reported: they stand in order
-_IDS: Final = 1_000  # names that are tried for one run; each deletion of it takes one
-_LONGEST_HEADER: Final = 16 << 20  # bytes
-_STALE_SECONDS: Final = 3600  # after which nobody writes to a half-written file any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +39,25 @@ class Written:
     question: str | None = None
 
 
-def write_run(home: Home, run: ForeignRun, file_name: str, otherwise_ns: int) -> Written:
+def write_run(
+    home: Home, run: ForeignRun, file_name: str, otherwise_ns: int, names: Names | None = None
+) -> Written:
     """Put a run into the spool of a home. `file_name` says where it comes from; `otherwise_ns` is when it
-    began where its record does not say.
+    began where its record does not say. Who writes many runs gives the `names` of the home to all of them.
 
     Raises RecordError when it cannot be written.
     """
     for span in run.top.walk():
         tidy(span)
-    key, prices = _key_of(run), price_table(home)
+    names = Names(home) if names is None else names
+    key, prices = _key_of(run), names.prices
     started = _time(run.top.start.value, otherwise_ns)
 
     def records(run_id: str) -> Iterator[Record]:
         return run_records(run, run_id, started, key, file_name, prices)
 
     status = run.top.status if run.closed else None
-    run_id, new = put(home, lambda: free_id(home, started, key), records, status)
+    run_id, new = put(home, lambda: names.free(started, key), records, status)
     question = run.top.texts.get(sc.QUESTION)
     return Written(run_id, new, tuple(run.missing), tuple(run.problems), run.engine, question)
 
@@ -87,46 +84,9 @@ def put(
             return run_id, not there
 
 
-def free_id(home: Home, started_ns: int, key: str) -> tuple[str, bool]:
-    """The id for what `key` names, and whether it is in the home already. An id that was deleted, or that
-    something else has, is passed over.
-
-    Its second half is made of the key alone: the same thing is found again whatever time stands before it.
-    """
-    moment = datetime.fromtimestamp(started_ns // 1_000_000_000, UTC)
-    deleted = {run_id.rpartition("-")[2] for run_id in deleted_runs(home)}
-    for number in range(_IDS):
-        tail = sha256(f"{key}/{number}".encode()).hexdigest()[:8]
-        if tail in deleted:
-            continue
-        for path in home.spool.glob(f"*-{tail}.jsonl"):
-            if key_of(path) == key:
-                return path.stem, True
-        run_id = f"{moment:%Y%m%dT%H%M%S}-{tail}"
-        if not home.spool_file(run_id).exists():
-            return run_id, False
-    raise RecordError("This run was imported and deleted too often; no name is left for it.")
-
-
 def stem_of(run: ForeignRun) -> str:
     """What is equal for all states of a record that grows (`sc.IMPORT_STEM`)."""
     return sha256_text(f"{run.format}\n{run.stem}")
-
-
-def key_of(path: Path) -> object:
-    """What the spool of an imported run was read from (`sc.IMPORT_KEY`), None for other runs."""
-    return import_fact(path, sc.IMPORT_KEY)
-
-
-def import_fact(path: Path, name: str) -> object:
-    """What the first record of a spool says under a name, None where it does not."""
-    try:
-        with path.open("rb") as file:
-            first = decode(file.readline(_LONGEST_HEADER)) or {}
-    except OSError:
-        return None
-    facts = first.get("facts")
-    return facts.get(name) if isinstance(facts, dict) else None
 
 
 def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str | None) -> bool:
@@ -136,7 +96,6 @@ def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str 
     Raises RecordError when it cannot be written.
     """
     home.create()
-    _sweep(home)
     final, part = home.spool_file(run_id), home.spool / f"{run_id}.{os.getpid()}-{token_hex(4)}.part"
     try:
         writer, last_ns = SpoolWriter(part), 0
@@ -154,14 +113,6 @@ def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str 
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-
-
-def _sweep(home: Home) -> None:
-    """Remove what imports that were killed have left."""
-    for part in home.spool.glob("*.part"):
-        with suppress(OSError):
-            if part.stat().st_mtime < time.time() - _STALE_SECONDS:
-                part.unlink()
 
 
 def _publish(part: Path, final: Path) -> bool:
