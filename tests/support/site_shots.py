@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from playwright.sync_api import Page
@@ -108,6 +109,15 @@ def corpus_unknown(page: Page, url: str, home: Home) -> None:
 def ask_known_corpus(page: Page, url: str, home: Home) -> None:
     ask_first(page, url, home)
     ui.choose_source(page, "Known corpus")
+
+
+@shot
+def ask_corpus_problems(page: Page, url: str, home: Home) -> None:
+    page.goto(f"{url}/?corpus={Corpus.find(home.corpora, 'Mixed bag')}")
+    folded = page.get_by_text(re.compile(r"^\d+ more$"))
+    expect(folded).to_have_count(1)  # while a page is drawn anew the old may stand beside the new
+    folded.click()
+    ui.settle(page)
 
 
 # -- Spend

@@ -15,7 +15,7 @@ from ui.web import plain
 from ui.web.places import document_link, href
 from ui.web.rows_view import Column, Item, rows_view
 
-_PROBLEMS_HEIGHT: Final = 150  # pixels
+_PROBLEMS_FIRST: Final = 4  # in sight at once; a list that scrolls by itself is out of reach of a keyboard
 _PREVIEWED: Final = 3  # documents
 _LINE_CHARS: Final = 120  # of a document's beginning
 _READ_CHARS: Final = 400  # in which the first line with text is looked for
@@ -93,5 +93,7 @@ def _problems(home: Home, corpus: Corpus) -> None:
                 st.badge(f"{counted(len(corpus.problems), 'file')} left out", color="orange")
             if remarks:
                 st.badge(counted(remarks, "remark"), color="gray")
-        with st.container(height=_PROBLEMS_HEIGHT if len(lines) > 4 else "content", border=False):
-            plain.text("\n".join(lines))
+        plain.text("\n".join(lines[:_PROBLEMS_FIRST]))
+        if more := found[_PROBLEMS_FIRST:]:
+            with st.expander(f"{len(more):,} more", key="corpus-problems"):
+                plain.text("\n".join(lines[_PROBLEMS_FIRST:]))

@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
-from tests.support.documents import DOCUMENTS
 from tests.support.gated import ANSWER, open_gate, surroundings
 from tests.support.pages import (
     HOSTILE,
@@ -156,15 +155,6 @@ def test_a_corpus_is_needed(starts: Starts, source: str, sentence: str) -> None:
     page.get_by_key("ask-source").set_value(source).run()
     page.text_area(key="ask-question").set_value("What?")
     assert problems(press_start(page)) == [sentence]
-
-
-def test_files_that_are_left_out_are_counted_apart_from_remarks(home: Home) -> None:
-    names = ("good/contract.docx", "good/deck.pptx", "broken/empty.pdf")
-    made = Corpus.add([DOCUMENTS / name for name in names], home.corpora)
-    remarks = sum(len(document.problems) for document in made.documents)
-    assert remarks > 1 and len(made.problems) == 1
-    badges = shown(filled(made.corpus_id))
-    assert ":orange-badge[1 file left out]" in badges and f":gray-badge[{remarks} remarks]" in badges
 
 
 def test_a_path_is_read_on_demand(home: Home, tmp_path: Path, starts: Starts) -> None:
