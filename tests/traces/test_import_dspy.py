@@ -17,6 +17,7 @@ from traces.home import Home
 from traces.importers.importing import Refused, import_paths
 from traces.importers.source import Source
 from traces.importers.values import documents
+from traces.same_answer import same_answer
 
 DSPY = LOGS / "dspy"
 WHOLE = """
@@ -103,6 +104,23 @@ def test_an_answer_that_was_extracted_is_forced(home: Home) -> None:
     assert view.summary.answer == '{"answer":"perhaps 6 days","days":6}'
     assert [span.kind for span in view.spans][-2:] == ["iteration", "root_call"]
     assert view.summary.iterations == 2  # the forced turn is none
+
+
+@pytest.mark.parametrize("submits", [True, False])
+def test_the_only_field_of_a_prediction_is_the_answer_whatever_was_saved_beside_it(
+    home: Home, tmp_path: Path, submits: bool
+) -> None:
+    """It equals the same answer of another engine; with several fields it stays an object."""
+    said = json.loads((SAMPLES / "dspy_rlm_prediction_3.4.1.json").read_text())
+    steps = said["trajectory"][: None if submits else -1]
+    forced = {} if submits else {"final_reasoning": "Extract forced final output"}
+    whole = {"context": "Doc A", "question": "How many?", **said, "trajectory": steps, **forced}
+    (tmp_path / "saved.json").write_text(json.dumps(whole))
+    ((_, view),) = taken(home, tmp_path / "saved.json")
+    run = view.summary
+    assert (run.answer, run.forced) == ("6 days", not submits)
+    assert texts(view, "run", "child_context") == [{"context": "Doc A"}]
+    assert same_answer(run.answer, "6 days.")
 
 
 def test_steps_that_end_without_an_answer_have_none(home: Home, tmp_path: Path) -> None:

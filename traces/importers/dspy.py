@@ -18,6 +18,7 @@ from traces.importers.source import Source, as_text
 from traces.importers.values import Document, digest, documents, exception_in, items, some_text, table, text
 
 _OWN: Final = frozenset(("trajectory", "final_reasoning", "inputs", "question", "query", "trace", "evidence"))
+_GIVEN: Final = "context"  # the input that signatures of RLM have; saved beside a prediction it is no output
 _PRINTED: Final = b"Prediction("
 _ERROR: Final = "[Error] "
 _MISFIT: Final = "[Type Error] "
@@ -175,7 +176,10 @@ def sorted_out(
         outputs = {str(name): found.get(str(name), value) for name, value in submitted.items()}
         given |= {name: value for name, value in others.items() if name not in outputs}
         return outputs, given
-    return ({"answer": submitted} if submitted is not None and not found else others), given
+    if submitted is not None and not found:
+        return {"answer": submitted}, given
+    outputs = {name: value for name, value in others.items() if name != _GIVEN} or others
+    return outputs, given | {name: value for name, value in others.items() if name not in outputs}
 
 
 def answer_of(outputs: Mapping[str, Any]) -> str | None:
