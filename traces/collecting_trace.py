@@ -25,7 +25,7 @@ from rlm_core.telemetry import as_json, sha256_text
 from traces.folding import PLACED
 from traces.home import Home, new_run_id
 from traces.importers.foreign import ForeignRun
-from traces.importers.placing import tidy
+from traces.importers.placing import Codes, tidy
 from traces.importers.writing import run_records
 from traces.locks import FileLock
 from traces.otlp.spans import OtlpSpan
@@ -60,6 +60,7 @@ class CollectedTrace:
         self.engine = engine_of(spans)
         self._late, self._clock = late, clock
         self._prices: PriceTable = price_table(home)
+        self._codes: Codes = {}
         self._started_ns = min((s.start_ns for s in spans if s.start_ns is not None), default=time.time_ns())
         self._lock_path = home.liveness_lock(self.run_id)
         self._alive = FileLock(self._lock_path)
@@ -141,8 +142,8 @@ class CollectedTrace:
 
     def arrange(self, *, now: bool = False) -> bool:
         """Write down what follows from all that has come. False where another thread does that, or it was
-        done too short a while ago and need not be done `now`. Raises RecordError when it does not stand in
-        the file.
+        done too short a while ago and need not be done `now`. `now` nothing is written of a run whose own
+        span has come: it is to be closed. Raises RecordError when it does not stand in the file.
         """
         if not self._arranging.acquire(blocking=False):
             return False
@@ -156,6 +157,10 @@ class CollectedTrace:
                 spans, there = self._copied()
             run = run_of_trace(self.trace_id, spans)
             self.ended = run.closed
+            if now and run.closed:  # nothing more is expected: all of it is said once, by the last word
+                with self._state:
+                    self._dirty = True
+                return True
             self._write(run, there)
             pause = (self._clock() - began) * _SHARE
             self._next = self._clock() + (min(pause, _LAST_PAUSE) if len(spans) <= _SMALL else pause)
@@ -230,7 +235,9 @@ class CollectedTrace:
         models = {sc.ROOT_MODEL: run.root_model, sc.SUB_MODEL: run.sub_model}
         run.top.attributes |= {key: model for key, model in models.items() if model is not None}
         key = sha256_text(f"collected\n{self.run_id}")
-        header, *records = run_records(run, self.run_id, self._started_ns, key, FILE, self._prices)
+        header, *records = run_records(
+            run, self.run_id, self._started_ns, key, FILE, self._prices, self._codes
+        )
         with self._state:
             self._diff.begin(self._header(header))
         return records

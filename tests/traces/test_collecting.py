@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rlm_core import semconv as sc
+from rlm_core.checks import check
 from rlm_core.errors import RecordError
 from tests.support.otlp import TRACE, kind, llm, span
 from traces.collecting import Collected, Collector
@@ -210,6 +211,24 @@ def test_a_long_trace_is_not_arranged_anew_for_every_span(rig: Rig, monkeypatch:
     rig.collector.take([AGENT])
     rig.collector.close()
     assert shape(read_run(rig.home, run_id)) == shape(imported(rig.home, [*spans, AGENT]))
+
+
+def test_code_is_read_once_however_often_its_trace_is_arranged(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def counted(code: str, *more: Any) -> Any:
+        read.append(code)
+        return check(code, *more)
+
+    monkeypatch.setattr("traces.importers.placing.check", counted)
+    for each in SPANS:
+        rig.collector.take([each])
+        rig.clock.now += 5
+        rig.collector.tend()
+    rig.collector.close()
+    assert len(read) == len(set(read)) > 0
 
 
 def test_what_cannot_be_written_is_not_taken(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rlm_core import semconv as sc
 from rlm_core.call_identity import hash_of_request, template
@@ -40,9 +40,23 @@ _INPUTS: Final = (sc.QUESTION, sc.PROMPT, sc.CODE, sc.TOOL_ARGUMENTS)
 _OUTPUTS: Final = (sc.ANSWER, sc.RESPONSE, sc.STDOUT_SHOWN, sc.STDOUT, sc.TOOL_RESULT)
 
 
+class Code(NamedTuple):
+    """What the code of a cell says by itself, whatever ran before it."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    makes_sub_calls: bool
+    ends_run: bool
+
+
+#: By the hash of the code. Reading code takes longer than all else that is worked out of a span: who works a
+#: run out again and again keeps what was read.
+Codes = dict[str, Code]
+
+
 @dataclass(slots=True)
 class RunPlace:
-    """What is counted along one run or child run."""
+    """What is counted along one run or child run; `codes` of all runs of a record are the same."""
 
     path: str
     depth: int
@@ -53,6 +67,7 @@ class RunPlace:
     occurrences: Counter[str] = field(default_factory=Counter)
     messages: tuple[tuple[str, str], ...] = ()
     from_calls: set[str] = field(default_factory=set)  # names whose values came from sub-calls
+    codes: Codes | None = None  # None: nothing is kept
 
 
 @dataclass(slots=True)
@@ -79,7 +94,8 @@ class Place:
             run.children += 1
             # no run of ours is so deep that the names of all above it would fill the disk; records may be
             above = run.path if len(run.path) < _LONGEST_PATH else sha256_text(run.path)[:16]
-            return Place(RunPlace(f"{above}.{run.children}", run.depth + 1), self.iteration, self.cell)
+            inner = RunPlace(f"{above}.{run.children}", run.depth + 1, codes=run.codes)
+            return Place(inner, self.iteration, self.cell)
         if child.kind == "iteration":
             run.iterations += 1
             return Place(run, run.iterations - 1)
@@ -129,7 +145,7 @@ def name_of(span: ForeignSpan) -> str:
 
 def _cell_facts(span: ForeignSpan, run: RunPlace) -> Facts:
     text = span.texts.get(sc.CODE, "")
-    code = check(text if len(text) <= MOST_CELL_CHARS else "", (), 0, run.from_calls)
+    code = _read(text, run.codes)
     calls = code.makes_sub_calls or any(below.kind in ("sub_call", "batch", "run") for below in span.children)
     phase = "Aggregate" if run.from_calls.intersection(code.reads) else "Explore"
     phase = "Terminate" if code.ends_run else "Decompose" if calls else phase
@@ -142,6 +158,17 @@ def _cell_facts(span: ForeignSpan, run: RunPlace) -> Facts:
         sc.NAMES_READ: as_json(code.reads),
         sc.NAMES_WRITTEN: as_json(code.writes),
     }
+
+
+def _read(text: str, known: Codes | None) -> Code:
+    digest = "" if known is None else sha256_text(text)
+    if known is not None and digest in known:
+        return known[digest]
+    said = check(text if len(text) <= MOST_CELL_CHARS else "", (), 0)
+    code = Code(tuple(said.reads), tuple(said.writes), said.makes_sub_calls, said.ends_run)
+    if known is not None:
+        known[digest] = code
+    return code
 
 
 def _call_facts(span: ForeignSpan, caller: Place) -> Facts:

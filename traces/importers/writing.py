@@ -19,7 +19,17 @@ from traces.facts import LARGEST
 from traces.home import Home
 from traces.importers.foreign import ForeignRun, ForeignSpan, Told
 from traces.importers.names import Names
-from traces.importers.placing import Place, RunPlace, facts_of, name_of, numbers, phases, previews, tidy
+from traces.importers.placing import (
+    Codes,
+    Place,
+    RunPlace,
+    facts_of,
+    name_of,
+    numbers,
+    phases,
+    previews,
+    tidy,
+)
 from traces.spool import FORMAT, Record, SpoolWriter
 
 _STEP_NS: Final = 1_000  # between spans whose times nobody reported: they stand in order
@@ -63,11 +73,14 @@ def write_run(
 
 
 def run_records(
-    run: ForeignRun, run_id: str, started_ns: int, key: str, file_name: str, prices: PriceTable
-) -> Iterator[Record]:
-    """All records of a run but the last one, for spans that are tidy. `key` says what it was read from."""
+    run: ForeignRun, run_id: str, started_ns: int, key: str, file_name: str, prices: PriceTable,
+    codes: Codes | None = None,
+) -> Iterator[Record]:  # fmt: skip
+    """All records of a run but the last one, for spans that are tidy. `key` says what it was read from;
+    `codes` keeps what was read of its cells for the next time.
+    """
     header = _header(run, run_id, started_ns, key, file_name)
-    return _Records(run, run_id, started_ns, key, prices).all(header)
+    return _Records(run, run_id, started_ns, key, prices, codes).all(header)
 
 
 def put(
@@ -189,8 +202,10 @@ class _Open:
 class _Records:
     """The records of a run in order: payloads before the spans that cite them, ends after what is inside."""
 
-    def __init__(self, run: ForeignRun, run_id: str, started: int, key: str, prices: PriceTable) -> None:
-        self._run, self._run_id, self._key, self._prices = run, run_id, key, prices
+    def __init__(
+        self, run: ForeignRun, run_id: str, started: int, key: str, prices: PriceTable, codes: Codes | None
+    ) -> None:
+        self._run, self._run_id, self._key, self._prices, self._codes = run, run_id, key, prices, codes
         self._now = started
         self._ids: set[str] = set()
         self._stored: set[str] = set()
@@ -199,7 +214,7 @@ class _Records:
         """Everything but the last record."""
         yield header
         stack: list[_Open] = []
-        top = Place(RunPlace("0", 0))
+        top = Place(RunPlace("0", 0, codes=self._codes))
         yield from self._start(self._run.top, top, None, stack)
         while stack:  # records may be deeper than recursion goes
             outer = stack[-1]
