@@ -225,7 +225,7 @@ class Orchestrator:
                 completion = await root.ask_forced(iteration, self._iterations, why)
         except (ModelError, LimitReached, TimeoutError) as error:
             iteration.fail(type(error).__name__, str(error))
-            outcome.error = f"no forced answer could be had: {error or 'no time was left'}"
+            outcome.error = f"{_plainly(why)}; no forced answer could be had: {error or 'no time was left'}"
             outcome.forced = False
             return outcome
         except BaseException as error:
@@ -234,7 +234,8 @@ class Orchestrator:
         text = plain_text(completion.text or "")
         iteration.end("ok")
         if not text:
-            outcome.error, outcome.forced = "the forced reply held no plain text", False
+            outcome.error = f"{_plainly(why)}; the forced reply held no plain text"
+            outcome.forced = False
             return outcome
         outcome.text = outcome.form = text
         outcome.via = "forced"
@@ -338,6 +339,11 @@ def plain_text(reply: str) -> str:
     lines = reply.replace("\r\n", "\n").split("\n")
     opened = next((n for n, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~", "<"))), 0)
     return "\n".join(lines[:opened]).strip()
+
+
+def _plainly(why: str) -> str:
+    """A sentence that the root was told, as the beginning of another one."""
+    return why[0].lower() + why[1:].removesuffix(".")
 
 
 def _nothing_said(completion: Completion) -> str:

@@ -36,6 +36,7 @@ def test_an_answer_after_the_last_turn_is_forced_and_marked() -> None:
 def test_a_forced_reply_without_plain_text_is_no_answer(reply: str | None) -> None:
     answer = run(Script([cell("print('leftover')"), reply]), limits=Limits(max_iterations=1))
     assert (answer.text, answer.stop_reason, answer.forced) == (None, "max_iterations", False)
+    assert answer.error == "the limit of turns is reached; the forced reply held no plain text"
 
 
 def test_calls_over_the_limit_are_typed_refusals_with_spans(recorded: Played) -> None:

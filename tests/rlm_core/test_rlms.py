@@ -133,7 +133,7 @@ def test_a_limit_without_a_last_answer_is_the_exception_of_its_name() -> None:
     partly = cell("answer['content'] = 'so far'\nimport time\ntime.sleep(600)")
     with made(partly, refused, max_timeout=0.8) as rlm, pytest.raises(TimeoutExceededError) as timeout:
         rlm.completion("x")
-    assert "without an answer (timeout): no forced answer could be had" in str(timeout.value)
+    assert "(timeout): the time limit of the run is reached; no forced answer" in str(timeout.value)
     with made(max_tokens=1) as rlm, pytest.raises(TokenLimitExceededError):
         rlm.completion("x")
     with made(max_budget=0.000001) as rlm, pytest.raises(BudgetExceededError):
