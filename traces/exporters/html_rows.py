@@ -11,15 +11,14 @@ from traces.exporters.html_data import Texts
 from traces.exporters.html_words import Clean, is_bad, label, problem, short
 from traces.exporters.secrets import REDACTED
 from traces.figures import duration as time_words
-from traces.figures import money
 from traces.reading import Group, Node, build_tree, mark_gaps
 from traces.rows import CALL_KINDS, SpanRow
 from traces.tree import Totals, outcome, walk
+from traces.tree_cells import cost_cell, status_cell, tokens_cell
 from traces.view import RunView
 
 _PARTS: Final = 10_000  # the time line is divided into that many
 _OPEN_MEMBERS: Final = 50  # a fan-out with more failures stays closed until it is asked for
-_TONES: Final = {"ok": "ok", "running": "live", "cancelled": "warn", "empty": "warn"}
 _COLUMNS: Final = (
     *("id", "level", "label", "note", "status", "tone", "tokens", "cost", "time", "start", "width"),
     *("opened", "fan", "bad", "span", "texts"),
@@ -121,15 +120,6 @@ def _children(node: Node) -> Iterator[SpanRow]:
             yield member.span
 
 
-def tokens_words(totals: Totals) -> str:
-    """Tokens in and out together; the least of them where some calls do not say."""
-    spend = totals.spend
-    if not spend.calls:
-        return ""
-    known = spend.input + spend.output
-    return f"{known:,}" if not spend.untold else f"≥ {known:,}" if known else "?"
-
-
 class _Describer:
     """Words and figures of rows, and their places on the time line of the whole run."""
 
@@ -145,7 +135,7 @@ class _Describer:
     def row(self, level: int, item: Node | Group, group: Group | None) -> dict[str, Any]:
         """A row but for the number of its span. `group` is the one it shows: itself, or that of a batch."""
         span = item.span if isinstance(item, Node) else None
-        status, tone = _group_status(group) if group is not None else _status(item)
+        status, tone = status_cell(item if group is None else group)
         start, width = self._on_time_line(item)
         named = "" if span is None else label(span, self._clean)
         return {
@@ -155,8 +145,8 @@ class _Describer:
             "note": "" if span is None or group is not None else self._note(span),
             "status": status,
             "tone": tone,
-            "tokens": _tokens(item.totals, span),
-            "cost": _cost(item.totals, span),
+            "tokens": tokens_cell(item.totals.spend, span),
+            "cost": cost_cell(item.totals.spend, span),
             "time": _time(item),
             "start": start,
             "width": width,
@@ -187,45 +177,12 @@ class _Describer:
         return start, max(end - start, 1)
 
 
-def _cost(totals: Totals, span: SpanRow | None) -> str:
-    if not totals.spend.calls or (span is not None and span.kind in CALL_KINDS and span.end_ns is None):
-        return ""
-    if totals.spend.usd is None and totals.spend.known_usd:
-        return f"≥ {money(totals.spend.known_usd)}"
-    return money(totals.spend.usd)
-
-
-def _tokens(totals: Totals, span: SpanRow | None) -> str:
-    if span is not None and span.kind in CALL_KINDS and span.tokens is None:
-        return "" if span.end_ns is None else "?"
-    return tokens_words(totals)
-
-
 def _time(item: Node | Group) -> str:
     if isinstance(item, Node):
         return (
             "" if item.span.end_ns is None else "?" if item.totals.untimed else time_words(item.span.seconds)
         )
     return "" if item.totals.seconds is None else time_words(item.totals.seconds)
-
-
-def _status(item: Node | Group) -> tuple[str, str]:
-    assert isinstance(item, Node)
-    word = outcome(item.span)
-    inner = item.totals.failures - (is_bad(item.span) and item.span.kind in ("cell", "run"))
-    if word == "ok" and item.span.kind != "sub_call" and inner > 0:
-        return f"{inner:,} failed", "warn"
-    return word, _TONES.get(word, "bad")
-
-
-def _group_status(group: Group) -> tuple[str, str]:
-    failed = sum(count for word, count in group.counts.items() if word not in ("ok", "running", "empty"))
-    if failed:
-        return f"{failed:,} failed", "bad"
-    if group.totals.open:
-        return "running", "live"
-    empty = group.counts.get("empty", 0)
-    return (f"{empty:,} empty", "warn") if empty else ("ok", "ok")
 
 
 def _opened(item: Node | Group, group: Group | None) -> bool:

@@ -9,14 +9,14 @@ from typing import Any, Final
 from rlm_core import __version__
 from rlm_core import semconv as sc
 from traces.exporters.html_details import tokens_below
-from traces.exporters.html_rows import tokens_words
 from traces.exporters.html_words import Clean, short
 from traces.exporters.redaction import Redactor
-from traces.figures import UNKNOWN, count, counted, duration, least, money
+from traces.figures import UNKNOWN, count, counted, duration, least
 from traces.imported import asked_words, import_facts, iterations_told, on_record, sub_calls_told
 from traces.report_parts import WHOLE_CHARS, left_out, middle_out
 from traces.rows import RunSummary
 from traces.tree import Node, walk
+from traces.tree_cells import cost_cell, tokens_cell
 from traces.view import RunView
 from traces.visible import block, line
 
@@ -194,16 +194,14 @@ def _turns(run: RunSummary, top: Node | None, clean: Clean) -> Iterator[str]:
 def _turn(run: RunSummary, turn: Node, clean: Clean) -> Iterator[str]:
     span = turn.span
     kinds = [item.span.kind for _, item in walk(turn.below) if isinstance(item, Node)]
-    spend = turn.totals.spend
-    cost = f"≥ {money(spend.known_usd)}" if spend.usd is None and spend.known_usd else money(spend.usd)
     yield f"<td>{'' if span.iteration is None else span.iteration}</td>"
     yield f"<td>{escape(short(clean(', '.join(span.phases))))}</td>"
     for value in (
         f"{kinds.count('cell'):,}",
         count(None if run.untold_sub_calls else kinds.count("sub_call")),
         f"{turn.totals.failures:,}",
-        tokens_words(turn.totals),
-        cost if spend.calls else "",
+        tokens_cell(turn.totals.spend),
+        cost_cell(turn.totals.spend),
         duration(span.seconds),
     ):
         yield f"<td class=number>{escape(value)}</td>"

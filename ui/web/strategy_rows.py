@@ -93,7 +93,7 @@ def _table(home: Home, run_ids: tuple[str, ...], expected: str | None, how: str,
 def _head(home: Home, found: Sequence[Member]) -> None:
     """The question, and over which corpus; more than one of either is said."""
     runs = [one.summary for one in found if one.summary is not None]
-    asked = list(dict.fromkeys(run.question for run in runs))
+    asked = {run.question for run in runs}
     if runs:
         plain.text(asked_words(next((run for run in runs if run.question), runs[0])))
     corpora = list(dict.fromkeys(run.corpus_id for run in runs))
@@ -104,8 +104,10 @@ def _head(home: Home, found: Sequence[Member]) -> None:
         plain.text(
             f"Corpus {name} · root {first.root_model or 'unknown'} · sub {first.sub_model or 'unknown'}"
         )
-    if len(asked) > 1 or len(corpora) > 1:
+    if len(asked - {None}) > 1 or len({*corpora} - {None}) > 1:
         note("These runs do not all ask the same question over the same corpus.")
+    elif len(asked) > 1 or len(corpora) > 1:
+        note("Whether these runs all ask the same question over the same corpus is not on record.")
 
 
 def _ordered(home: Home, run_ids: Sequence[str]) -> dict[str, str]:

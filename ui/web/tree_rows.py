@@ -17,7 +17,8 @@ from traces.imported import is_timed
 from traces.narrow import with_parents
 from traces.reading import Group, Node, build_tree, mark_gaps
 from traces.tree import Totals, outcome
-from ui.web.tree_words import CALLS, FINE, Describer, Row, Tone
+from traces.tree_cells import FINE, Tone
+from ui.web.tree_words import CALLS, Describer, Row
 
 if TYPE_CHECKING:
     from traces.reading import RunView

@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING, Final, Literal
 from rlm_core import semconv as sc
 from traces.reading import Group, Node
 from traces.tree import Totals, outcome
-from ui.figures import duration, money
+from traces.tree_cells import FINE, Tone, cost_cell, status_cell, tokens_cell
+from ui.figures import duration
 from ui.tree import problem
 from ui.visible import line
 
 if TYPE_CHECKING:
     from traces.reading import SpanRow
-    from traces.summing import Spend
     from traces.suspects import Suspect
 
-Tone = Literal["ok", "bad", "warn", "live"]
 Look = Literal["", "fan", "parent"]
 NO_PLACE: Final = -1  # the width of what has no place on the time line: its record does not say when it was
 PARTS: Final = 1_000_000  # the time line is divided into that many
-FINE: Final = ("ok", "running")
 CALLS: Final = ("root_call", "sub_call")
 _TEXT_CHARS: Final = 120
-_TONES: Final[dict[str, Tone]] = {"ok": "ok", "running": "live", "cancelled": "warn", "empty": "warn"}
 
 
 @dataclass(slots=True)
@@ -70,7 +67,7 @@ class Describer:
         totals = item.totals
         span = item.span if isinstance(item, Node) else None
         key = span.span_id if span is not None else _group_key(item)
-        status, tone = _group_status(group) if group is not None else _status(item)
+        status, tone = status_cell(item if group is None else group)
         first, last = (totals.first_ns, totals.last_ns) if span is None else (span.start_ns, span.end_ns)
         start, width = self._on_time_line(first, last)
         if totals.untimed or (span is not None and not span.start_told):
@@ -83,8 +80,8 @@ class Describer:
             note="" if group is not None else self._note(span),
             status=status,
             tone=tone,
-            tokens=_tokens(span, totals.spend),
-            cost=_cost(span, totals.spend),
+            tokens=tokens_cell(totals.spend, span),
+            cost=cost_cell(totals.spend, span),
             time=self._time(span, totals, first, last),
             start=start,
             width=width,
@@ -149,25 +146,6 @@ def _group_key(item: Node | Group) -> str:
     return f"group {item.members[0].span.span_id}"
 
 
-def _status(item: Node | Group) -> tuple[str, Tone]:
-    assert isinstance(item, Node)
-    word = outcome(item.span)
-    inner = item.totals.failures - (item.span.status not in FINE and item.span.kind in ("cell", "run"))
-    if word == "ok" and item.span.kind != "sub_call" and inner > 0:
-        return f"{inner:,} failed", "warn"
-    return word, _TONES.get(word, "bad")
-
-
-def _group_status(group: Group) -> tuple[str, Tone]:
-    failed = sum(count for word, count in group.counts.items() if word not in (*FINE, "empty"))
-    if failed:
-        return f"{failed:,} failed", "bad"
-    if group.totals.open:
-        return "running", "live"
-    empty = group.counts.get("empty", 0)
-    return (f"{empty:,} empty", "warn") if empty else ("ok", "ok")
-
-
 def _is_top(span: SpanRow) -> bool:
     return span.kind == "run" and span.parent_id is None
 
@@ -175,22 +153,3 @@ def _is_top(span: SpanRow) -> bool:
 def _short(text: str) -> str:
     shown = line(text[: _TEXT_CHARS * 2])
     return shown if len(shown) <= _TEXT_CHARS else shown[: _TEXT_CHARS - 1] + "…"
-
-
-def _tokens(span: SpanRow | None, spend: Spend) -> str:
-    if not spend.calls:
-        return ""
-    if span is not None and span.kind in CALLS and span.tokens is None:
-        return "" if span.end_ns is None else "?"
-    total = spend.input + spend.output
-    if spend.untold:
-        return f"≥ {total:,}" if total else "?"
-    return f"{total:,}"
-
-
-def _cost(span: SpanRow | None, spend: Spend) -> str:
-    if not spend.calls or (span is not None and span.kind in CALLS and span.end_ns is None):
-        return ""
-    if spend.usd is not None:
-        return money(spend.usd, None)
-    return f"≥ {money(spend.known_usd, None)}" if spend.known_usd else "unknown"

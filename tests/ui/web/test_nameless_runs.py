@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.foreign_runs import silent, some_times, write_foreign
+from tests.support.outlines import LOGS, taken
 from tests.support.pages import problems, rows_of, runs_page, texts, use
 from tests.support.run_pages import facts, run_page
 from tests.ui.web.test_imported_runs import page_of
@@ -61,6 +62,21 @@ def test_strategies_count_no_sub_calls_that_are_not_told(home: Home, run_id: str
     assert "1 + ?" in row.values() and NAME in texts(page)
     (told,) = strategy_rows(home, [run_id])
     assert (told.asked, told.to_json()["untold_sub_calls"]) == ((1, None), True)
+
+
+def test_whether_a_run_without_a_question_asks_the_same_is_unknown(home: Home, run_id: str) -> None:
+    other = write_foreign(home, some_times()).run_id
+    said = texts(page_of("strategies", runs=f"{run_id},{other}"))
+    assert "How many?" in said and NAME not in said
+    assert "Whether these runs all ask the same question over the same corpus is not on record." in said
+
+
+def test_the_overview_of_child_runs_counts_no_sub_calls_that_are_not_told(home: Home, run_id: str) -> None:
+    ((done, _),) = taken(home, LOGS / "recursive_flow" / "run")
+    page = page_of("run", run=done.run_id, view="overview")
+    said = "The run itself started 3 child runs. Child runs of depth 1 started 1 child run."
+    assert problems(page) == [] and said in texts(page)
+    assert {row["Sub-calls"] for row in rows_of(page, "fan-outs")} == {"?"}
 
 
 def test_the_answer_as_a_file_counts_no_sub_calls_that_are_not_told(home: Home, run_id: str) -> None:
