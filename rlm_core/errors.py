@@ -14,6 +14,11 @@ RLMScopeError                 one clear sentence for the person who reads it
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlm_core.lm_handler import Completion
+
 
 class RLMScopeError(Exception):
     """Base of all errors whose message is meant to be read by a person, without a traceback."""
@@ -45,7 +50,7 @@ class ModelError(RLMScopeError):
     `kind` is one of rate_limit, server, connection, timeout, malformed, empty, length, context_window, auth,
     bad_request, refused, unknown, and of a sub-call schema (its reply does not fit) or tools (calls of tools
     without end, or of one that is not known here). `retry_after` is in seconds, or None when the server did
-    not say.
+    not say. `completion` is what came, where it is no answer but says what it used: that was paid for.
     """
 
     def __init__(
@@ -56,9 +61,11 @@ class ModelError(RLMScopeError):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        completion: Completion | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.completion = completion
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status

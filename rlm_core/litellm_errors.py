@@ -16,9 +16,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.errors import ModelError
+
+if TYPE_CHECKING:
+    from rlm_core.lm_handler import Completion
 
 _SHOWN_CHARS: Final = 300
 _PREFIX: Final = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?: APIError)?\s*(?::|-)\s*")
@@ -68,9 +71,10 @@ def timed_out(model: str, seconds: float | None) -> ModelError:
     return ModelError("timeout", f"{model}: no answer {span}", retryable=True)
 
 
-def malformed(model: str, what: str) -> ModelError:
-    """An HTTP 200 that holds no completion."""
-    return ModelError("malformed", f"{model}: the server's answer {what}", retryable=True, status=200)
+def malformed(model: str, what: str, came: Completion | None = None) -> ModelError:
+    """An HTTP 200 that holds no completion; `came` is what of it says what was used."""
+    words = f"{model}: the server's answer {what}"
+    return ModelError("malformed", words, retryable=True, status=200, completion=came)
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

@@ -15,9 +15,11 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -269,35 +271,42 @@ def _transport_timeout(seconds: float) -> float:
 
 
 def _completion(request: Request, response: Any) -> Completion:
-    choices = getattr(response, "choices", None)
-    if not choices:
-        raise malformed(request.model, "has no choices")
-    message = getattr(choices[0], "message", None)
-    text = getattr(message, "content", None)
-    if message is None or not isinstance(text, str | None):
-        raise malformed(request.model, "has no message")
+    """The answer, as it was sent. Raises `ModelError` for what is none, with the usage it reports."""
     raw = _raw_usage(response)
-    return Completion(
-        text,
-        finish_reason=getattr(choices[0], "finish_reason", None),
+    came = Completion(
+        None,
+        finish_reason=None,
         usage=_usage(raw),
-        reasoning=getattr(message, "reasoning_content", None) or None,
         model_returned=getattr(response, "model", None) or None,
         response_id=getattr(response, "id", None) or None,
         raw_usage=raw,
-        tool_calls=_tool_calls(request.model, message),
         facts=_facts(response),
+    )
+    wrong = partial(malformed, request.model, came=came if raw is not None else None)
+    choices = getattr(response, "choices", None)
+    if not choices:
+        raise wrong("has no choices")
+    message = getattr(choices[0], "message", None)
+    text = getattr(message, "content", None)
+    if message is None or not isinstance(text, str | None):
+        raise wrong("has no message")
+    return replace(
+        came,
+        text=text,
+        finish_reason=getattr(choices[0], "finish_reason", None),
+        reasoning=getattr(message, "reasoning_content", None) or None,
+        tool_calls=_tool_calls(message, wrong),
     )
 
 
-def _tool_calls(model: str, message: Any) -> tuple[ToolCall, ...]:
+def _tool_calls(message: Any, wrong: Callable[[str], ModelError]) -> tuple[ToolCall, ...]:
     """The tools a reply calls. A server that numbers none of its calls gets numbers back."""
     made = []
     for number, call in enumerate(getattr(message, "tool_calls", None) or ()):
         function = getattr(call, "function", None)
         name, arguments = getattr(function, "name", None), getattr(function, "arguments", None)
         if not isinstance(name, str) or not isinstance(arguments, str | None):
-            raise malformed(model, "calls a tool without a name")
+            raise wrong("calls a tool without a name")
         made.append(ToolCall(getattr(call, "id", None) or f"call_{number}", name, arguments or ""))
     return tuple(made)
 

@@ -148,6 +148,7 @@ class ModelCalls:
                 span, request, ModelError("timeout", message, retryable=True), bill, used
             ) from None
         except ModelError as error:
+            completion = completion or error.completion
             if completion is not None:
                 self._record(span, completion, request, bill, used)
                 _keep_texts(span, completion)

@@ -135,22 +135,26 @@ def test_the_time_of_a_run_is_that_of_its_children_too(tmp_path: Path) -> None:
 
 
 def test_answers_that_are_none_and_attempts_without_an_answer_are_counted(tmp_path: Path) -> None:
-    tries = {"busy": 0, "silent": 0}
+    tries = {"busy": 0, "silent": 0, "no choices": 0}
 
     def sub(request: Request) -> Completion:
         if request.prompt == "empty":
             return Completion(None, "stop", Usage(input=7, output=5), reasoning="hm")
         tries[request.prompt] += 1
+        if tries[request.prompt] == 1 and request.prompt == "no choices":
+            came = Completion(None, None, Usage(input=11, output=3))
+            raise ModelError("malformed", "no choices", retryable=True, completion=came)
         if tries[request.prompt] == 1:
             kind = "rate_limit" if request.prompt == "busy" else "timeout"
             raise ModelError(kind, "not now", retryable=True)
         return cent("yes")
 
-    code = "r = llm_batch(['empty', 'busy', 'silent'])\nFINAL([bool(x) for x in r])"
+    code = "r = llm_batch(['empty', 'busy', 'silent', 'no choices'])\nFINAL([bool(x) for x in r])"
     answer, view, ledger = play(tmp_path, turns(code, sub=sub), Limits())
-    assert answer.value == [False, True, True]
-    # the root's turn 1 + 1; "empty" 7 + 5; a refused try nothing; a silent one its input, counted here
-    used = 2 + 12 + 2 + (estimate_tokens("silent") + 2)
+    assert answer.value == [False, True, True, True]
+    # the root's turn 1 + 1; "empty" 7 + 5; a refused try nothing; a silent one its input, counted here; one
+    # without choices what it says, 11 + 3
+    used = 2 + 12 + 2 + (estimate_tokens("silent") + 2) + (14 + 2)
     assert ledger["tokens"]["spent"] == used == view.summary.tokens["total"] == answer.tokens["total"]
     empty = next(span for span in of_kind(view, "attempt") if span.error_type == "empty")
     assert view.payload(empty.attributes[sc.REASONING + ".sha256"]) == "hm", "what was paid for is kept"

@@ -183,6 +183,21 @@ def test_json_that_is_no_completion_is_malformed(server: Loopback, body: Any) ->
 
 
 @pytest.mark.parametrize(
+    "choices",
+    [
+        [],
+        [{"index": 0, "message": {"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}}],
+    ],
+)
+def test_the_usage_of_an_answer_that_is_none_is_kept(server: Loopback, choices: list[Any]) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}
+    body = {"id": "x", "object": "chat.completion", "model": "sub-test", "choices": choices, "usage": usage}
+    error = failure(server, Fault("body", ordinal=0, body=body))
+    assert error.kind == "malformed" and error.completion is not None
+    assert (error.completion.usage.input, error.completion.usage.output) == (100, 5)
+
+
+@pytest.mark.parametrize(
     ("facts", "kind"), [({"code": 429}, "rate_limit"), ({"code": None}, "malformed"), ({}, "malformed")]
 )
 def test_an_error_inside_of_a_200(server: Loopback, facts: dict[str, Any], kind: str) -> None:
