@@ -25,7 +25,7 @@ from ui.web.spend_scope import only
 _WORDS: Final = {"usd": "dollars", "tokens": "tokens", "calls": "calls", "seconds": "time"}
 _CSV: Final = (
     "run_id", "question", "status", "corpus_id", "root_model", "sub_model", "started", "cost_usd",
-    "known_usd", "cost_status", "sub_calls",
+    "known_usd", "cost_status", "sub_calls", "imported_file",
 )  # fmt: skip
 _NEAR: Final = 0.8  # of a limit: what is said to be near it
 _CHOSEN: Final = "spend-chosen"  # in the session: runs whose boxes are checked
@@ -125,12 +125,13 @@ def _runs(runs: Sequence[RunSummary]) -> None:
         )
         st.caption("Dearest first. Check the boxes of runs to see what these alone cost.", width="content")
     paged(runs, lambda shown: _page(shown, checked), key="spend-runs-pages", address="runs-page")
-    csv_button(_CSV, [_plain(run) for run in runs], key="spend-runs-csv", name="runs")
+    csv_button(_CSV, [for_csv(run) for run in runs], key="spend-runs-csv", name="runs")
 
 
-def _plain(run: RunSummary) -> dict[str, object]:
-    amounts = {"cost_usd": money_json(run.cost_usd), "known_usd": money_json(run.known_usd)}
-    return {name: amounts.get(name, getattr(run, name)) for name in _CSV}
+def for_csv(run: RunSummary) -> dict[str, object]:
+    """A run by the columns of the CSV file; None is not known."""
+    said = {name: getattr(run, name) for name in _CSV} | {"sub_calls": sub_calls_told(run)}
+    return said | {name: money_json(said[name]) for name in ("cost_usd", "known_usd")}
 
 
 def _page(shown: Sequence[RunSummary], checked: tuple[str, ...]) -> None:

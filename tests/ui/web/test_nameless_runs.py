@@ -16,6 +16,7 @@ from traces.home import Home
 from traces.reading import load_run
 from traces.strategies import strategy_rows
 from ui.answer_text import answer_markdown
+from ui.web.spend_limits import for_csv
 
 NAME = "(kept.json of dspy.RLM: no question on record)"
 
@@ -77,6 +78,13 @@ def test_the_overview_of_child_runs_counts_no_sub_calls_that_are_not_told(home: 
     said = "The run itself started 3 child runs. Child runs of depth 1 started 1 child run."
     assert problems(page) == [] and said in texts(page)
     assert {row["Sub-calls"] for row in rows_of(page, "fan-outs")} == {"?"}
+
+
+def test_a_csv_file_of_runs_has_no_number_of_sub_calls_that_are_not_told(home: Home, run_id: str) -> None:
+    row = for_csv(load_run(home, run_id).summary)
+    assert [row[name] for name in ("question", "sub_calls", "cost_usd")] == [None, None, None]
+    assert row["imported_file"] == "kept.json"
+    assert for_csv(load_run(home, write_foreign(home, some_times()).run_id).summary)["sub_calls"] == 4
 
 
 def test_the_answer_as_a_file_counts_no_sub_calls_that_are_not_told(home: Home, run_id: str) -> None:
