@@ -23,8 +23,15 @@ PATIENCE: Final = 900.0  # seconds in which nothing came to a run whose own span
 MOST_SPANS: Final = 50_000  # of one run; what comes after them is a further run
 MOST_CHARS: Final = 500_000_000  # of the texts of one run, likewise: they are held while it is open
 MOST_OPEN: Final = 200  # runs at a time
+MOST_SPANS_HELD: Final = 200_000  # of all runs that are not closed: more are to be sent again later
+MOST_CHARS_HELD: Final = 1_000_000_000  # of their texts, likewise
+RETRY_SECONDS: Final = 5  # until then room is made, as a rule
 _MOST_FULL: Final = 50  # runs that wait for their last word, before who begins further ones waits too
 _REMEMBERED: Final = 1_000_000  # spans of closed traces that are known when they are sent again
+
+
+class Overfull(RecordError):
+    """The runs that are not closed hold as much as may be held: the spans are to be sent again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +46,8 @@ class Collected:
 class Collector:
     """Takes spans from any thread; `tend` is called now and then, `close` at the end.
 
-    `say` is told in one sentence when a run begins and when it is closed. `clock` gives seconds that never
-    run backwards.
+    `say` is told in one sentence when a run begins, when it is closed, and when too much is held. `clock`
+    gives seconds that never run backwards.
     """
 
     def __init__(
@@ -61,12 +68,15 @@ class Collector:
         self._done: OrderedDict[str, set[str]] = OrderedDict()  # ids of spans by trace
         self._remembered = 0  # how many these are
         self._closed: list[Collected] = []
+        self._refusing = False
 
     def take(self, spans: Iterable[OtlpSpan]) -> None:
         """Write spans down. What was received before is passed over.
 
-        Raises RecordError when they cannot be written; they may be sent again.
+        Raises RecordError when they cannot be written, Overfull when too much is held; they may be sent
+        again.
         """
+        self._refuse_too_much()
         traces: dict[str, list[OtlpSpan]] = {}
         for span in spans:
             traces.setdefault(span.trace_id, []).append(span)
@@ -75,6 +85,29 @@ class Collector:
                 pass
         if len(self._full) > _MOST_FULL:
             self._finish()
+
+    def _refuse_too_much(self) -> None:
+        with self._lock:
+            before, self._refusing = self._refusing, self._is_overfull()
+        if not self._refusing:
+            return
+        if not before:
+            self._say(
+                f"The open runs hold more than {MOST_SPANS_HELD:,} spans or {MOST_CHARS_HELD:,} characters: "
+                "spans are refused until some are closed, and their senders are told to try again."
+            )
+        raise Overfull(f"Too many spans are held: send these again in {RETRY_SECONDS} seconds.")
+
+    def _is_overfull(self) -> bool:
+        held = [*self._open.values(), *self._full]
+        spans, chars = sum(len(trace.spans) for trace in held), sum(trace.chars for trace in held)
+        return spans >= MOST_SPANS_HELD or chars >= MOST_CHARS_HELD
+
+    def _make_room(self) -> None:
+        """End the run to which nothing came for longest: who sends more of it begins a further one."""
+        with self._lock:
+            if self._open and not self._full and self._is_overfull():
+                self._end(min(self._open.values(), key=lambda trace: trace.heard))
 
     def _take(self, trace_id: str, spans: list[OtlpSpan]) -> bool:
         with self._lock:
@@ -102,7 +135,8 @@ class Collector:
         return trace
 
     def tend(self) -> None:
-        """Arrange what has come, and close the runs to which nothing more is expected."""
+        """Arrange what has come, and close the runs to which nothing more is expected, also to make room."""
+        self._make_room()
         with self._lock:
             traces = list(self._open.values())
         for trace in traces:
@@ -149,13 +183,15 @@ class Collector:
     def _finish(self) -> None:
         with self._finishing:
             while self._full:
-                trace = self._full.popleft()
+                trace = self._full[0]
                 try:
                     trace.close()
                 except Exception as error:  # as in `tend`
                     self._say(
                         f"Run {trace.run_id} cannot be closed, by an error of this program: {error!r}"[:500]
                     )
+                with self._lock:  # until now it was held
+                    self._full.popleft()
                 self._closed.append(Collected(trace.run_id, len(trace.spans), trace.ended))
                 spans = f"{len(trace.spans)} {'span' if len(trace.spans) == 1 else 'spans'}"
                 unended = "" if trace.ended else "; its own span did not come, so it counts as interrupted"

@@ -113,7 +113,7 @@ class CollectedTrace:
         if known is not None and known.end_ns is not None:
             return span.span_id in self._unwritten
         self.spans[span.span_id] = span
-        self.chars += sum(len(value) for value in span.attributes.values() if isinstance(value, str))
+        self.chars += span.chars
         self._unwritten.add(span.span_id)
         self._since.add(span.span_id)
         self._dirty = True

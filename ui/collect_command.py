@@ -59,11 +59,14 @@ def collect(state: State, /, port: int) -> int:
     receiver.shutdown()
     receiver.server_close()
     runs = collector.close()
-    spans, rejected = receiver.counts
+    spans, rejected, put_off = receiver.counts
     if state.as_json:
-        print_json({"runs": [asdict(run) for run in runs], "spans": spans, "rejected": rejected})
+        print_json(
+            {"runs": [asdict(run) for run in runs], "spans": spans, "rejected": rejected, "put_off": put_off}
+        )
     else:
         refused = f", {rejected} more could not be used" if rejected else ""
+        refused += f", {counted(put_off, 'request')} refused to be sent again" if put_off else ""
         click.echo(line(f"received {counted(spans, 'span')} in {counted(len(runs), 'run')}{refused}"))
     return 0
 

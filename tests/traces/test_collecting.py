@@ -6,17 +6,16 @@ import json
 import random
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rlm_core import semconv as sc
-from rlm_core.checks import check
 from rlm_core.errors import RecordError
-from tests.support.otlp import TRACE, kind, llm, span
-from traces.collecting import Collected, Collector
+from tests.support.collecting import AGENT, SPANS, TOOL, Rig, imported, read_run, shape
+from tests.support.otlp import TRACE, kind, llm
+from traces.collecting import Collected
 from traces.collecting_trace import LATE
 from traces.home import Home
 from traces.imported import import_facts
@@ -25,42 +24,12 @@ from traces.importers.source import Source
 from traces.importers.writing import write_run
 from traces.locks import is_held
 from traces.otlp.spans import OtlpSpan
-from traces.otlp.trace_run import run_of_trace, settle
+from traces.otlp.trace_run import run_of_trace
 from traces.reading import RunView, SpoolRun, load_run
 from traces.rows import SpanRow
 from traces.spool import SpoolWriter
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs" / "otlp"
-AGENT = kind(0, "AGENT", name="agent", lasts=90.0, input__value="How many?", output__value="Two.")
-TOOL = kind(2, "TOOL", 0, "python", lasts=3.0, input__value="ask()")
-#: As they end: what is inside comes first.
-SPANS = [llm(1, 0, "How many?", "ask()"), llm(3, 2, "a", "yes"), llm(4, 2, "b", "no"), TOOL,
-         llm(6, 0, "How many?", "Two."), AGENT]  # fmt: skip
-
-
-@dataclass
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Rig:
-    """A collector with a home, its clock, and what it said."""
-
-    home: Home
-    clock: Clock = field(default_factory=Clock)
-    said: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.collector = Collector(self.home, quiet=5, patience=60, say=self.said.append, clock=self.clock)
-
-    def runs(self) -> list[str]:
-        return sorted(path.stem for path in self.home.spool.glob("*.jsonl"))
 
 
 @pytest.fixture
@@ -68,29 +37,6 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     rig = Rig(Home.resolve(tmp_path / "home"))
     yield rig
     rig.collector.close()
-
-
-def shape(view: RunView) -> list[tuple[Any, ...]]:
-    """What readers show of the spans of a run, in their order."""
-    return [
-        (row.span_id, row.parent_id, row.kind, row.name, row.status, row.depth, row.iteration, row.cell,
-         row.call_index, row.phase, row.tokens, row.cost_usd, row.seconds, row.trust, row.preview,
-         {key: value for key, value in row.attributes.items() if key not in OWN})
-        for row in view.spans
-    ]  # fmt: skip
-
-
-#: Facts that are told of the run at its end where it is collected, and at its beginning where it is imported.
-OWN = (sc.RUN_ID, sc.IMPORT_MISSING, sc.ROOT_MODEL, sc.SUB_MODEL)
-
-
-def read_run(home: Home, run_id: str) -> RunView:
-    return SpoolRun(home, run_id).poll()
-
-
-def imported(home: Home, spans: list[OtlpSpan]) -> RunView:
-    run = settle(run_of_trace(TRACE, spans))
-    return read_run(home, write_run(home, run, "x.json", 0).run_id)
 
 
 @pytest.mark.parametrize("order", ["as they end", "backwards", "any", "all at once"])
@@ -192,45 +138,6 @@ def test_a_trace_that_failed_ends_as_one_and_traces_do_not_mix(rig: Rig) -> None
     ]
 
 
-def test_a_long_trace_is_not_arranged_anew_for_every_span(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    arranged: list[int] = []
-
-    def counted(trace_id: str, spans: list[OtlpSpan]) -> Any:
-        rig.clock.now += 0.01
-        arranged.append(len(spans))
-        return run_of_trace(trace_id, spans)
-
-    monkeypatch.setattr("traces.collecting_trace.run_of_trace", counted)
-    spans = [llm(number, 0, f"q{number}", "r") for number in range(1, 60)]
-    for each in spans:
-        rig.collector.take([each])
-    (run_id,) = rig.runs()
-    rows = SpoolRun(rig.home, run_id).poll().spans
-    assert sum(row.kind in ("root_call", "sub_call") for row in rows) == 59  # all are there at once
-    assert sum(arranged) < 59 * 20
-    rig.collector.take([AGENT])
-    rig.collector.close()
-    assert shape(read_run(rig.home, run_id)) == shape(imported(rig.home, [*spans, AGENT]))
-
-
-def test_code_is_read_once_however_often_its_trace_is_arranged(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-
-    def counted(code: str, *more: Any) -> Any:
-        read.append(code)
-        return check(code, *more)
-
-    monkeypatch.setattr("traces.importers.placing.check", counted)
-    for each in SPANS:
-        rig.collector.take([each])
-        rig.clock.now += 5
-        rig.collector.tend()
-    rig.collector.close()
-    assert len(read) == len(set(read)) > 0
-
-
 def test_what_cannot_be_written_is_not_taken(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.collector.take(SPANS[:1])
     with monkeypatch.context() as broken:
@@ -242,17 +149,6 @@ def test_what_cannot_be_written_is_not_taken(rig: Rig, monkeypatch: pytest.Monke
     assert len(read_run(rig.home, done.run_id).spans) == 8
 
 
-def test_too_many_spans_or_traces_begin_further_runs(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traces.collecting.MOST_SPANS", 3)
-    monkeypatch.setattr("traces.collecting.MOST_OPEN", 2)
-    rig.collector.take(SPANS[:3])
-    rig.collector.take(SPANS[3:5])
-    for number in range(1, 4):
-        rig.collector.take([span(number, "x", trace=format(number, "032x"))])
-    done = rig.collector.close()
-    assert sum(each.spans for each in done) == 8 and len(done) == 5
-
-
 def test_a_cell_that_goes_to_an_iteration_that_came_later_leaves_nothing_in_its_first_one(rig: Rig) -> None:
     spans = [llm(1, 0, "How many?", "ask()"), TOOL, llm(3, 0, at=1.5), AGENT]
     for each in spans:
@@ -260,13 +156,6 @@ def test_a_cell_that_goes_to_an_iteration_that_came_later_leaves_nothing_in_its_
         rig.collector.tend()
     (done,) = rig.collector.close()
     assert shape(read_run(rig.home, done.run_id)) == shape(imported(rig.home, spans))
-
-
-def test_texts_that_are_too_long_begin_a_further_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traces.collecting.MOST_CHARS", 1000)
-    rig.collector.take([llm(1, 0, "x" * 1000, "r")])
-    rig.collector.take([llm(2, 0, "y", "r")])
-    assert [each.spans for each in rig.collector.close()] == [1, 1]
 
 
 @pytest.mark.parametrize("name", ["openinference", "genai", "genai-older"])

@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from rlm_core import semconv as sc
 from rlm_core.errors import RecordError
 from tests.support.loopback import Loopback, Reply, Script
-from traces.collecting import Collector
+from traces.collecting import Collector, Overfull
 from traces.home import Home
 from traces.otlp import receiver as module
 from traces.otlp.receiver import Receiver
@@ -64,6 +64,7 @@ class Rig:
             chunked = not isinstance(body, bytes)
             connection.request(method, path, body, headers, encode_chunked=chunked)
             reply = connection.getresponse()
+            self.headers = reply.headers
             return reply.status, reply.read()
         finally:
             connection.close()
@@ -93,13 +94,13 @@ def test_spans_are_taken_however_they_are_packed(rig: Rig, pack: str | None) -> 
     if pack == "chunked":
         body, headers = iter([plain[:20], plain[20:]]), {**JSON, "Transfer-Encoding": "chunked"}
     assert rig.send(body, headers) == (200, b"{}")
-    assert [span.name for span in rig.taken] == ["a"] and rig.receiver.counts == (1, 0)
+    assert [span.name for span in rig.taken] == ["a"] and rig.receiver.counts == (1, 0, 0)
 
 
 def test_an_empty_message_is_fine_and_metrics_and_logs_are_let_pass_with_a_word(rig: Rig) -> None:
     assert rig.send(b"", PROTOBUF) == (200, b"")
     assert rig.send(b"{}", JSON) == (200, b"{}")
-    assert (rig.taken, rig.receiver.counts) == ([], (0, 0))
+    assert (rig.taken, rig.receiver.counts) == ([], (0, 0, 0))
     for _ in range(2):
         assert rig.send(b"anything", PROTOBUF, "/v1/metrics") == (200, b"")
         assert rig.send(b"{}", JSON, "/v1/logs") == (200, b"{}")
@@ -120,7 +121,7 @@ def test_refused_spans_are_told_beside_those_that_were_taken(rig: Rig) -> None:
     # a span without ids in protobuf: resource_spans { scope_spans { spans { name: "x" } } }
     status, body = rig.send(bytes.fromhex("0a0712051203") + b"\x2a\x01x", PROTOBUF)
     assert ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans == 1
-    assert (status, rig.receiver.counts) == (200, (1, 2))
+    assert (status, rig.receiver.counts) == (200, (1, 2, 0))
 
 
 Change = Callable[[dict[str, str]], dict[str, str]]
@@ -206,7 +207,15 @@ def test_spans_that_cannot_be_kept_are_to_be_sent_again(rig: Rig) -> None:
     rig.broken = RecordError("The disk may be full.")
     status, answer = rig.send(packed(GOOD), JSON)
     assert (status, json.loads(answer)) == (503, {"code": 14, "message": "The disk may be full."})
-    assert rig.receiver.counts == (0, 0)
+    assert (rig.receiver.counts, rig.headers["Retry-After"]) == ((0, 0, 1), None)
+
+
+@pytest.mark.parametrize("kind", [JSON, PROTOBUF])
+def test_who_sends_more_than_is_held_is_told_when_to_try_again(rig: Rig, kind: dict[str, str]) -> None:
+    rig.broken = Overfull("Too much.")
+    body = packed(GOOD) if kind is JSON else b""
+    assert rig.send(body, kind)[0] == 503
+    assert (rig.receiver.counts, rig.headers["Retry-After"]) == ((0, 0, 1), "5")
 
 
 # -- a real instrumentation of a real client

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 
 from rlm_core.errors import InputError, RecordError
+from traces.collecting import RETRY_SECONDS, Overfull
 from traces.otlp.spans import OtlpSpan, from_json, from_protobuf
 
 HOST: Final = "127.0.0.1"
@@ -41,16 +42,20 @@ Take = Callable[[Iterable[OtlpSpan]], None]
 class _Refusal(Exception):
     """The request is answered with a status and a sentence."""
 
-    def __init__(self, status: int, message: str, code: int = _INVALID) -> None:
+    def __init__(self, status: int, message: str, code: int = _INVALID, retry: int | None = None) -> None:
         super().__init__(message)
         self.status, self.code = status, code
+        self.retry = retry  # seconds after which it may be sent again, where that is known
 
 
 class Counts(NamedTuple):
-    """What came in so far: spans that were taken, and spans that could not be used."""
+    """What came in so far: spans that were taken, spans that could not be used, and requests that were to be
+    sent again because nothing could be taken.
+    """
 
     spans: int
     rejected: int
+    put_off: int
 
 
 class Receiver(ThreadingHTTPServer):
@@ -71,7 +76,7 @@ class Receiver(ThreadingHTTPServer):
         self.large = threading.BoundedSemaphore(_AT_ONCE)
         self._lock = threading.Lock()
         self._said: set[str] = set()
-        self._counts = Counts(0, 0)
+        self._counts = Counts(0, 0, 0)
 
     @property
     def port(self) -> int:
@@ -83,10 +88,11 @@ class Receiver(ThreadingHTTPServer):
         """What came in so far."""
         return self._counts
 
-    def count(self, spans: int, rejected: int) -> None:
+    def count(self, spans: int = 0, rejected: int = 0, put_off: int = 0) -> None:
         """Add to the counts."""
         with self._lock:
-            self._counts = Counts(self._counts.spans + spans, self._counts.rejected + rejected)
+            now = self._counts
+            self._counts = Counts(now.spans + spans, now.rejected + rejected, now.put_off + put_off)
 
     def say_once(self, sentence: str) -> None:
         """Say a sentence, unless it was said before."""
@@ -205,7 +211,9 @@ class _Handler(BaseHTTPRequestHandler):
         except InputError as error:
             raise _Refusal(400, str(error)) from error
         except RecordError as error:
-            raise _Refusal(503, str(error), _UNAVAILABLE) from error
+            self.server.count(put_off=1)
+            retry = RETRY_SECONDS if isinstance(error, Overfull) else None
+            raise _Refusal(503, str(error), _UNAVAILABLE, retry) from error
         self.server.count(len(received.spans), len(received.refused))
         return _response(kind, len(received.refused), " ".join(received.refused[:_REASONS]))
 
@@ -225,16 +233,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() == _PROTOBUF:
             from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
-            self._reply(refusal.status, _PROTOBUF, Status(code=code, message=message).SerializeToString())
+            body = bytes(Status(code=code, message=message).SerializeToString())
+            self._reply(refusal.status, _PROTOBUF, body, refusal.retry)
         else:
             body = json.dumps({"code": code, "message": message}).encode()
-            self._reply(refusal.status, _JSON, body)
+            self._reply(refusal.status, _JSON, body, refusal.retry)
 
-    def _reply(self, status: int, kind: str, body: bytes) -> None:
+    def _reply(self, status: int, kind: str, body: bytes, retry: int | None = None) -> None:
         with suppress(OSError):
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
+            if retry is not None:
+                self.send_header("Retry-After", str(retry))
             if self.close_connection:
                 self.send_header("Connection", "close")
             self.end_headers()
