@@ -106,7 +106,7 @@ def summarise(
     facts = Facts(attributes)
     calls = [row for row in rows if row.kind == "sub_call"]
     spend = spend_of(rows)
-    started = _started(fold, rows)
+    started = _started(fold, top, rows)
     ended = top.end_ns if top is not None and top.end_ns is not None else fold.last_ns
     demo = facts.flag(sc.DEMO) or (spend.calls > 0 and spend.demo == spend.calls)
     foreign = facts.text(sc.IMPORT_FORMAT) not in (None, sc.IMPORT_OWN)
@@ -162,9 +162,14 @@ def _is_turn(row: SpanRow) -> bool:
     return row.kind == "iteration" and row.depth == 0 and row.attributes.get(sc.FORCED) is not True
 
 
-def _started(fold: Fold, rows: tuple[SpanRow, ...]) -> int:
+def _started(fold: Fold, top: SpanRow | None, rows: tuple[SpanRow, ...]) -> int:
+    """When a run began. Of one that came span by span its first record only knows the spans that came first,
+    and clocks of those inside may differ from that of the run.
+    """
     if fold.header.started_ns is not None and fold.header.facts.get(sc.IMPORT_ORDER) != "arrival":
         return fold.header.started_ns
+    if top is not None and top.start_told:
+        return top.start_ns
     return min((row.start_ns for row in rows), default=0)
 
 

@@ -24,9 +24,10 @@ _CALLED: Final = {"sub_call": "llm_query", "run": "rlm_query"}
 class Totals:
     """A subtree in figures, its own span included.
 
-    `seconds` is wall time from the first start to the last end in the subtree; `failures` counts sub-calls,
-    cells and child runs that ended in error, were cancelled or lost; `open` spans that have not ended.
-    `untimed` says that the record of another engine does not tell how long this took.
+    `seconds` is the wall time of its own span; of a group, and where that span has not ended, from the first
+    start to the last end in it. `failures` counts sub-calls, cells and child runs that ended in error, were
+    cancelled or lost; `open` spans that have not ended. `untimed` says that the record of another engine does
+    not tell how long this took.
     """
 
     spend: Spend = field(default_factory=Spend)
@@ -36,10 +37,13 @@ class Totals:
     first_ns: int | None = None
     last_ns: int | None = None
     untimed: bool = False
+    own_seconds: float | None = None
 
     @property
     def seconds(self) -> float | None:
         """Wall time, None when nothing in the subtree has ended, and where it is not told."""
+        if self.own_seconds is not None:  # clocks of what is inside may differ, and ends may follow from sums
+            return self.own_seconds
         if self.untimed or self.first_ns is None or self.last_ns is None:
             return None
         return (self.last_ns - self.first_ns) / 1e9
@@ -57,8 +61,9 @@ class Totals:
         self.failures += failed and span.kind in ("sub_call", "cell", "run")
         if span.kind in CALL_KINDS:
             self.spend.add_call(span)
-        self._stretch(span.start_ns, None if span.seconds is None else span.end_ns)
-        self.untimed = span.end_ns is not None and span.seconds is None
+        self.own_seconds = span.seconds
+        self._stretch(span.start_ns, None if self.own_seconds is None else span.end_ns)
+        self.untimed = span.end_ns is not None and self.own_seconds is None
 
     def add(self, other: Totals) -> None:
         """Add a subtree below."""

@@ -43,8 +43,8 @@ def test_a_fan_out_of_two_hundred_is_one_group(tmp_path: Path) -> None:
     empty = {sc.RESPONSE + ".chars": 0}
     (run,) = tree_of(
         tmp_path,
-        start("r", kind="run"),
-        start("c", "r", "cell"),
+        start("r", kind="run", t=START_NS),
+        start("c", "r", "cell", t=START_NS),
         *calls("c", 200, n3=empty, n4=empty, n5=empty, n7=None),
         end("c", t=START_NS + 10**9),
         end("r", t=START_NS + 10**9),
@@ -66,6 +66,25 @@ def test_a_fan_out_of_two_hundred_is_one_group(tmp_path: Path) -> None:
         assert totals.cost_usd == Decimal("20.0")
     assert (group.totals.seconds, cell.totals.seconds) == (999 / 1e9, 1.0)
     assert (run.totals.open, cell.totals.open) == (1, 0)
+
+
+def test_a_span_took_what_it_says_whatever_the_clocks_inside_it_say(tmp_path: Path) -> None:
+    hour = 3600 * 10**9
+    (run,) = tree_of(
+        tmp_path,
+        start("r", kind="run", t=START_NS),
+        start("c", "r", "cell", t=START_NS),
+        start("before", "c", t=START_NS - hour),
+        end("before", t=START_NS - hour + 10**9),
+        start("after", "c", t=START_NS + hour),
+        end("after", t=START_NS + hour + 10**9),
+        end("c", t=START_NS + 2 * 10**9),
+        start("open", "r", "cell", t=START_NS + 3 * 10**9),
+    )
+    cell, still_open = run.below
+    assert cell.totals.seconds == 2.0
+    assert still_open.totals.seconds is None
+    assert run.totals.seconds == 7201.0  # it has not ended: from the first start to the last end in it
 
 
 def test_a_batch_shows_its_group_likewise(tmp_path: Path) -> None:
