@@ -192,7 +192,7 @@ class SubCalls:
             self._admit(span)
         except LimitReached as error:
             scope.note_refusal()
-            self.state.sub_calls += 1
+            self._count()
             reply = self._failed(span, "budget", str(error))
             self._record[identity.request_hash, identity.occurrence] = reply
             return reply
@@ -320,8 +320,13 @@ class SubCalls:
             sc.REQUEST_MODEL: sub,
         }
         span = self.state.recorder.start("sub_call", sc.chat(sub), parent, facts)
-        self.state.sub_calls += 1
+        self._count()
         return self._failed(span, kind, message)
+
+    def _count(self) -> None:
+        """A call that no model was asked is over as it begins."""
+        self.state.sub_calls += 1
+        self.state.progress.calls_done += 1
 
     def _asked(self, slot: Slot) -> dict[str, Attribute | None]:
         """The prompt of a call that is turned away, as far as there is one; of one too large, its length."""
@@ -345,7 +350,7 @@ class SubCalls:
 
     def _serve_known(self, span: RunSpan, reply: Reply, source: str = "record") -> Reply:
         span.set({**NOTHING_BILLED, sc.SERVED_FROM: source})
-        self.state.sub_calls += 1
+        self._count()
         if "err" in reply:
             span.fail(reply["err"], reply["msg"])
         else:

@@ -13,6 +13,7 @@ import pytest
 from rlm_core import RLM, FunctionLMHandler, Limits, ModelError, Request, Usage
 from rlm_core import semconv as sc
 from rlm_core.errors import ConfigError, InputError, SandboxError
+from rlm_core.options import Options
 from rlm_core.progress import Progress
 from rlm_core.sandbox import probe
 from tests.support.played_cells import Played, kinds, of_kind
@@ -295,6 +296,18 @@ def test_progress_counts_calls_while_they_run() -> None:
     play("llm_batch(['a', 'b'])\nFINAL(1)", on_event=watch)
     assert ("running a cell", 0, 2) in seen
     assert seen[-1][1:] == (2, 0)
+
+
+def test_progress_counts_calls_that_no_model_is_asked() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append((progress.calls_done, progress.calls_failed))
+
+    limits, options = Limits(max_prompt_chars=10), Options(cache=True)
+    turned_away, known = "llm_query('x' * 11)", "llm_batch(['a', 'a'])"
+    play(turned_away, known, "FINAL(1)", limits=limits, options=options, on_event=watch)
+    assert seen[-1] == (3, 1) and all(failed <= done for done, failed in seen)
 
 
 def test_the_literatures_two_programs_run_as_written() -> None:
