@@ -16,7 +16,8 @@ from typing import Final
 from rlm_core.errors import RecordError
 from traces.collecting_trace import CollectedTrace
 from traces.home import Home
-from traces.otlp.spans import OtlpSpan
+from traces.otlp.refusals import Refusals
+from traces.otlp.spans import OtlpSpan, RefusedSpan
 
 QUIET: Final = 5.0  # seconds after its own span ended in which nothing more came: the run is closed
 PATIENCE: Final = 900.0  # seconds in which nothing came to a run whose own span has not
@@ -28,6 +29,7 @@ MOST_CHARS_HELD: Final = 1_000_000_000  # of their texts, likewise
 RETRY_SECONDS: Final = 5  # until then room is made, as a rule
 _MOST_FULL: Final = 50  # runs that wait for their last word, before who begins further ones waits too
 _REMEMBERED: Final = 1_000_000  # spans of closed traces that are known when they are sent again
+_MOST_REFUSED: Final = 1_000  # traces without a run of which it is known what was refused
 
 
 class Overfull(RecordError):
@@ -36,11 +38,14 @@ class Overfull(RecordError):
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A run that was received: how many spans of its trace came, and whether its own span was among them."""
+    """A run that was received: how many spans of its trace came, whether its own span was among them, and how
+    many that came could not be used.
+    """
 
     run_id: str
     spans: int
     closed: bool
+    refused: int = 0
 
 
 class Collector:
@@ -69,9 +74,10 @@ class Collector:
         self._remembered = 0  # how many these are
         self._closed: list[Collected] = []
         self._refusing = False
+        self._refused: OrderedDict[str, Refusals] = OrderedDict()  # by trace, of traces without an open run
 
-    def take(self, spans: Iterable[OtlpSpan]) -> None:
-        """Write spans down. What was received before is passed over.
+    def take(self, spans: Iterable[OtlpSpan], refused: Iterable[RefusedSpan] = ()) -> None:
+        """Write spans down, and of those that cannot be used why. What was received before is passed over.
 
         Raises RecordError when they cannot be written, Overfull when too much is held; they may be sent
         again.
@@ -80,8 +86,13 @@ class Collector:
         traces: dict[str, list[OtlpSpan]] = {}
         for span in spans:
             traces.setdefault(span.trace_id, []).append(span)
-        for trace_id, group in traces.items():
-            while not self._take(trace_id, group):  # its run was ended meanwhile: there is a further one
+        unusable: dict[str, list[RefusedSpan]] = {}
+        for each in refused:
+            if each.trace_id is not None:
+                unusable.setdefault(each.trace_id, []).append(each)
+        for trace_id in {**traces, **unusable}:
+            group, bad = traces.get(trace_id, []), unusable.get(trace_id, [])
+            while not self._take(trace_id, group, bad):  # its run was ended meanwhile: there is a further one
                 pass
         if len(self._full) > _MOST_FULL:
             self._finish()
@@ -109,17 +120,18 @@ class Collector:
             if self._open and not self._full and self._is_overfull():
                 self._end(min(self._open.values(), key=lambda trace: trace.heard))
 
-    def _take(self, trace_id: str, spans: list[OtlpSpan]) -> bool:
+    def _take(self, trace_id: str, spans: list[OtlpSpan], bad: list[RefusedSpan]) -> bool:
         with self._lock:
             done = self._done.get(trace_id, set())
             fresh = [span for span in spans if span.span_id not in done]
-            if not fresh:
-                return True
             trace = self._open.get(trace_id)
+            if not fresh and (not bad or trace is None):
+                self._keep(trace_id, bad)
+                return True
             if trace is None:
                 trace = self._begun(trace_id, fresh, late=bool(done))
             trace.heard = self._clock()
-        if not trace.take(fresh):
+        if not trace.take(fresh) or not trace.refuse(Refusals(bad)):
             return False
         if len(trace.spans) >= MOST_SPANS or trace.chars >= MOST_CHARS:
             self._end(trace)
@@ -129,10 +141,18 @@ class Collector:
         if len(self._open) >= MOST_OPEN:
             self._end(min(self._open.values(), key=lambda trace: trace.heard))
         trace = CollectedTrace(self._home, trace_id, spans, late, self._clock)
+        trace.refuse(self._refused.pop(trace_id, Refusals()))
         self._open[trace_id] = trace
         more = ", with spans that came after the run of their trace was closed" if late else ""
         self._say(f"Run {trace.run_id} begins: {trace.engine}{more}.")
         return trace
+
+    def _keep(self, trace_id: str, bad: list[RefusedSpan]) -> None:
+        """Keep what is wrong with spans of a trace until one of it can be used, which begins a run."""
+        if bad:
+            self._refused.setdefault(trace_id, Refusals()).add(bad)
+            if len(self._refused) > _MOST_REFUSED:
+                self._refused.popitem(last=False)
 
     def tend(self) -> None:
         """Arrange what has come, and close the runs to which nothing more is expected, also to make room."""
@@ -192,7 +212,9 @@ class Collector:
                     )
                 with self._lock:  # until now it was held
                     self._full.popleft()
-                self._closed.append(Collected(trace.run_id, len(trace.spans), trace.ended))
+                refused = trace.refused.count
+                self._closed.append(Collected(trace.run_id, len(trace.spans), trace.ended, refused))
                 spans = f"{len(trace.spans)} {'span' if len(trace.spans) == 1 else 'spans'}"
                 unended = "" if trace.ended else "; its own span did not come, so it counts as interrupted"
-                self._say(f"Run {trace.run_id} is closed: {spans}{unended}.")
+                unusable = f", {refused:,} more could not be used" if refused else ""
+                self._say(f"Run {trace.run_id} is closed: {spans}{unusable}{unended}.")

@@ -28,6 +28,7 @@ from traces.importers.foreign import ForeignRun
 from traces.importers.placing import Codes, tidy
 from traces.importers.writing import run_records
 from traces.locks import FileLock
+from traces.otlp.refusals import Refusals
 from traces.otlp.spans import OtlpSpan
 from traces.otlp.trace_run import engine_of, run_of_trace, settle
 from traces.prices import price_table
@@ -44,7 +45,8 @@ FILE: Final = "rlmscope collect"  # where such a run comes from, in place of the
 
 class CollectedTrace:
     """One trace while its spans come, and the spool of its run. `ended`: the span of the run itself has come.
-    `heard` is when something last came, `chars` how long the texts are that are held.
+    `heard` is when something last came, `chars` how long the texts are that are held, `refused` what of it
+    cannot be used.
 
     Raises RecordError when the spool cannot be made.
     """
@@ -57,6 +59,7 @@ class CollectedTrace:
         self.chars = 0
         self.ended = False
         self.heard = 0.0
+        self.refused = Refusals()
         self.engine = engine_of(spans)
         self._late, self._clock = late, clock
         self._prices: PriceTable = price_table(home)
@@ -108,9 +111,18 @@ class CollectedTrace:
                 self._takers -= 1
                 self._state.notify_all()
 
+    def refuse(self, refused: Refusals) -> bool:
+        """Keep what is wrong with spans of this trace; False when the run takes nothing more."""
+        with self._state:
+            if self._sealed and refused.count:
+                return False
+            self.refused.merge(refused)
+            self._dirty |= refused.count > 0
+            return True
+
     def _is_news(self, span: OtlpSpan) -> bool:
         known = self.spans.get(span.span_id)
-        if known is not None and known.end_ns is not None:
+        if known is not None and known.ended:
             return span.span_id in self._unwritten
         self.spans[span.span_id] = span
         self.chars += span.chars
@@ -232,6 +244,10 @@ class CollectedTrace:
         """
         for span in run.top.walk():
             tidy(span)
+        with self._state:
+            problems = [*run.problems, *self.refused.sentences()]
+        if problems:
+            run.top.attributes[sc.IMPORT_PROBLEMS] = as_json(problems)
         models = {sc.ROOT_MODEL: run.root_model, sc.SUB_MODEL: run.sub_model}
         run.top.attributes |= {key: model for key, model in models.items() if model is not None}
         key = sha256_text(f"collected\n{self.run_id}")

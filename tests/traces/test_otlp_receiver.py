@@ -51,7 +51,7 @@ class Rig:
         self.thread = threading.Thread(target=self.receiver.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
-    def take(self, spans: Any) -> None:
+    def take(self, spans: Any, refused: Any) -> None:
         if self.broken is not None:
             raise self.broken
         self.taken += spans

@@ -95,9 +95,9 @@ def test_a_span_that_cannot_be_used_is_refused_and_the_others_are_read() -> None
     found = from_json(document)
     assert [span.name for span in found.spans] == ["chat"]
     assert found.refused == [
-        "The span 'x' has no valid span id.",
-        "The span 'y' has no valid trace id.",
-        "A span is no object.",
+        ("The span 'x' has no valid span id.", TRACE),
+        ("The span 'y' has no valid trace id.", None),
+        ("A span is no object.", None),
     ]
 
 

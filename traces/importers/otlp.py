@@ -9,13 +9,14 @@ from typing import Any, Final
 from rlm_core.errors import InputError
 from traces.importers.foreign import ForeignRun
 from traces.importers.source import Source
+from traces.otlp.refusals import Refusals
 from traces.otlp.spans import OtlpSpan, Received, from_json, is_json
 from traces.otlp.trace_run import run_of_trace, settle
 
 _TELLING: Final = re.compile(
     rb'"(?:resource_?[sS]pans|scope_?[sS]pans|batches|instrumentationLibrarySpans)"\s*:'
 )
-_REFUSED: Final = 5  # spans of which it is said why they cannot be used
+_BAD: Final = 5  # lines that are named
 
 
 def recognises(source: Source) -> bool:
@@ -35,12 +36,13 @@ def read(source: Source) -> Iterator[ForeignRun]:
     for span in received.spans:
         traces.setdefault(span.trace_id, []).append(span)
     if not traces:
-        why = f" {received.refused[0]}" if received.refused else ""
+        why = f" {received.refused[0].why}" if received.refused else ""
         raise InputError(f"{source.name} holds no spans that can be used.{why}")
-    problems = unreadable + _said(received.refused)
+    lost = [each for each in received.refused if each.trace_id not in traces]  # it may be of any of them
     for trace_id, spans in sorted(traces.items(), key=lambda each: _began(each[1])):
         run = settle(run_of_trace(trace_id, spans))
-        run.problems += problems
+        own = [each for each in received.refused if each.trace_id == trace_id]
+        run.problems += unreadable + Refusals([*own, *lost]).sentences()
         yield run
 
 
@@ -53,7 +55,7 @@ def _received(source: Source) -> tuple[Received, list[str]]:
         else:
             bad.append(number)
     if received.spans or received.refused:
-        lines = ", ".join(map(str, bad[:_REFUSED])) + (", ..." if len(bad) > _REFUSED else "")
+        lines = ", ".join(map(str, bad[:_BAD])) + (", ..." if len(bad) > _BAD else "")
         return received, [f"{len(bad)} lines are no OTLP and were left out: {lines}."] if bad else []
     document = source.document()
     if is_json(document):
@@ -65,11 +67,6 @@ def _add(received: Received, value: Any) -> None:
     more = from_json(value)
     received.spans += more.spans
     received.refused += more.refused
-
-
-def _said(refused: list[str]) -> list[str]:
-    more = len(refused) - _REFUSED
-    return refused[:_REFUSED] + ([f"{more} more spans cannot be used."] if more > 0 else [])
 
 
 def _began(spans: list[OtlpSpan]) -> int:

@@ -69,7 +69,7 @@ def _nodes(spans: Iterable[OtlpSpan]) -> dict[str, _Node]:
     nodes: dict[str, _Node] = {}
     for span in spans:
         known = nodes.get(span.span_id)
-        if known is None or span.end_ns is not None:
+        if known is None or span.ended:
             nodes[span.span_id] = _Node(span.span_id, span, what_is(span), start_ns=span.start_ns)
     return nodes
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from rlm_core.errors import InputError, RecordError
 from traces.collecting import RETRY_SECONDS, Overfull
-from traces.otlp.spans import OtlpSpan, from_json, from_protobuf
+from traces.otlp.spans import OtlpSpan, RefusedSpan, from_json, from_protobuf
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 4318
@@ -36,7 +36,7 @@ _REASONS: Final = 3  # refused spans of which the answer says why
 _INVALID: Final = 3  # google.rpc.Code
 _UNAVAILABLE: Final = 14
 
-Take = Callable[[Iterable[OtlpSpan]], None]
+Take = Callable[[Iterable[OtlpSpan], Iterable[RefusedSpan]], None]
 
 
 class _Refusal(Exception):
@@ -59,8 +59,9 @@ class Counts(NamedTuple):
 
 
 class Receiver(ThreadingHTTPServer):
-    """Listens at once; `serve_forever` answers. `take` gets the spans of each request and returns when they
-    are safe; RecordError of it makes the sender try again. `say` is told what is let pass, once each.
+    """Listens at once; `serve_forever` answers. `take` gets the spans of each request, and those that cannot
+    be used, and returns when they are safe; RecordError of it makes the sender try again. `say` is told what
+    is let pass or refused, once each.
 
     Raises OSError when the port cannot be had.
     """
@@ -207,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Take the spans of a message; the answer says how many of them cannot be used."""
         try:
             received = from_protobuf(body) if kind == _PROTOBUF else from_json(body)
-            self.server.take(received.spans)
+            self.server.take(received.spans, received.refused)
         except InputError as error:
             raise _Refusal(400, str(error)) from error
         except RecordError as error:
@@ -215,7 +216,10 @@ class _Handler(BaseHTTPRequestHandler):
             retry = RETRY_SECONDS if isinstance(error, Overfull) else None
             raise _Refusal(503, str(error), _UNAVAILABLE, retry) from error
         self.server.count(len(received.spans), len(received.refused))
-        return _response(kind, len(received.refused), " ".join(received.refused[:_REASONS]))
+        why = " ".join(each.why for each in received.refused[:_REASONS])
+        if why:
+            self.server.say_once("Some spans cannot be used: the run of their trace says why, if it has one.")
+        return _response(kind, len(received.refused), why)
 
     def _ignored(self, path: str) -> bytes:
         what = path.rpartition("/")[2]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rlm_core.errors import InputError
 from traces.facts import LARGEST
@@ -59,7 +59,8 @@ class OtlpScope:
 @dataclass(frozen=True, slots=True)
 class OtlpSpan:
     """A span. Ids are lower-case hex (32 and 16 digits), times nanoseconds since the epoch or None where the
-    span does not say; a span without an end is still open. `kind` is one of `KINDS`, `status` of `STATUSES`.
+    span does not say; one that says only when it began is still open. `kind` is one of `KINDS`, `status` of
+    `STATUSES`.
     """
 
     trace_id: str
@@ -74,6 +75,11 @@ class OtlpSpan:
     status: str = "unset"
     message: str = ""  # what the status says
     scope: OtlpScope = field(default_factory=OtlpScope)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended. One without any time has: spans are sent when they end."""
+        return self.end_ns is not None or self.start_ns is None
 
     @property
     def chars(self) -> int:
@@ -93,16 +99,27 @@ class OtlpSpan:
         return count
 
 
+class RefusedSpan(NamedTuple):
+    """A span that cannot be used: why, in a sentence, and its trace, None where that cannot be read."""
+
+    why: str
+    trace_id: str | None = None
+
+
 @dataclass(slots=True)
 class Received:
-    """What one message carried: its spans in order, and a sentence for each that cannot be used."""
+    """What one message carried: its spans in order, and those that cannot be used."""
 
     spans: list[OtlpSpan] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    refused: list[RefusedSpan] = field(default_factory=list)
 
 
 class _Refused(Exception):
     """This span cannot be used."""
+
+    def __init__(self, why: str, trace_id: str | None = None) -> None:
+        super().__init__(why)
+        self.trace_id = trace_id
 
 
 def from_protobuf(data: bytes) -> Received:
@@ -169,7 +186,7 @@ def _take(received: Received, make: Callable[[], OtlpSpan]) -> None:
     try:
         received.spans.append(make())
     except _Refused as error:
-        received.refused.append(str(error))
+        received.refused.append(RefusedSpan(str(error), error.trace_id))
 
 
 def _groups(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
@@ -190,9 +207,10 @@ def _groups(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
 
 
 def _from_message(span: Span, scope: OtlpScope) -> OtlpSpan:
+    trace_id, span_id = _ids(span.trace_id.hex(), span.span_id.hex(), span.name)
     return OtlpSpan(
-        trace_id=_checked(span.trace_id.hex(), 32, "trace id", span.name),
-        span_id=_checked(span.span_id.hex(), 16, "span id", span.name),
+        trace_id=trace_id,
+        span_id=span_id,
         parent_id=_parent(span.parent_span_id.hex()),
         name=span.name,
         kind=_named(span.kind, KINDS),
@@ -233,9 +251,11 @@ def _from_value(span: Any, scope: OtlpScope) -> OtlpSpan:
     if not isinstance(span, Mapping):
         raise _Refused("A span is no object.")
     name, status = _text(span.get("name")), _dict(span.get("status"))
+    found = (_id(_member(span, "traceId", "trace_id"), 16), _id(_member(span, "spanId", "span_id"), 8))
+    trace_id, span_id = _ids(*found, name)
     return OtlpSpan(
-        trace_id=_checked(_id(_member(span, "traceId", "trace_id"), 16), 32, "trace id", name),
-        span_id=_checked(_id(_member(span, "spanId", "span_id"), 8), 16, "span id", name),
+        trace_id=trace_id,
+        span_id=span_id,
         parent_id=_parent(_id(_member(span, "parentSpanId", "parent_span_id"), 8)),
         name=name,
         kind=_named(span.get("kind"), KINDS),
@@ -320,14 +340,21 @@ def _float(raw: Any) -> float | None:
 # -- both
 
 
-def _checked(found: str, digits: int, what: str, name: str) -> str:
-    if len(found) != digits or not found.strip("0"):
-        raise _Refused(f"The span {name[:100]!r} has no valid {what}.")
-    return found
+def _ids(trace_id: str, span_id: str, name: str) -> tuple[str, str]:
+    """The ids of a span, which none can do without."""
+    if not _is_id(trace_id, 32):
+        raise _Refused(f"The span {name[:100]!r} has no valid trace id.")
+    if not _is_id(span_id, 16):
+        raise _Refused(f"The span {name[:100]!r} has no valid span id.", trace_id)
+    return trace_id, span_id
+
+
+def _is_id(found: str, digits: int) -> bool:
+    return len(found) == digits and bool(found.strip("0"))
 
 
 def _parent(found: str) -> str | None:
-    return found if len(found) == 16 and found.strip("0") else None
+    return found if _is_id(found, 16) else None
 
 
 def _moment(raw: Any) -> int | None:

@@ -56,7 +56,7 @@ def settle(run: ForeignRun) -> ForeignRun:
 
 def _key(trace_id: str, spans: Iterable[OtlpSpan]) -> str:
     """The trace and what of it is there: a later record of it that holds more is another one."""
-    ended = sorted(f"{span.span_id}{'' if span.end_ns is None else '.'}" for span in spans)
+    ended = sorted(f"{span.span_id}{'.' if span.ended else ''}" for span in spans)
     return f"{trace_id} {sha256_text(' '.join(ended))}"
 
 

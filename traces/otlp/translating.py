@@ -74,7 +74,7 @@ def _seconds(nanoseconds: int) -> Told[float]:
 
 
 def _status(span: OtlpSpan, error: tuple[str, str] | None) -> sc.Status:
-    if span.end_ns is None:
+    if not span.ended:
         return "running"
     if error is None:
         return "ok"
@@ -239,7 +239,7 @@ def _own(span: OtlpSpan, kind: sc.Kind) -> ForeignSpan:
     out = _timed(span, kind)
     out.name, out.model = span.name or None, conventions.model_of(span)
     failed: sc.Status = "error" if span.status == "error" else "ok"
-    out.status = "running" if span.end_ns is None else _STATUSES.get(str(told.get(sc.STATUS)), failed)
+    out.status = "running" if not span.ended else _STATUSES.get(str(told.get(sc.STATUS)), failed)
     digests = {key.removesuffix(".sha256") for key in told if key.endswith(".sha256")}
     _put(out, {prefix: told[prefix] for prefix in digests if isinstance(told.get(prefix), str)})
     whole = {f"{prefix}{end}" for prefix in out.texts for end in ("", ".sha256", ".chars", ".preview")}
