@@ -76,6 +76,15 @@ def iterations_told(run: RunSummary) -> int | None:
     return None if is_foreign(run) and not run.iterations else run.iterations
 
 
+def tokens_told(run: RunSummary) -> dict[str, int | None]:
+    """What the calls on record took, `input` and `output`: the least of it where some do not say (the run has
+    `untold_calls`), None where none does.
+    """
+    silent = run.untold_calls > 0 or run.cost_status == "unknown"
+    untold = silent and not any(run.tokens.values())
+    return {side: None if untold else run.tokens[side] for side in ("input", "output")}
+
+
 def on_record(number: int | None) -> str:
     """A number in words; None, of which nothing is on record."""
     return "none on record" if number is None else f"{number:,}"

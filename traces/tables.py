@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from traces.facts import LARGEST
-from traces.imported import failed_sub_calls_told, sub_calls_told
+from traces.imported import failed_sub_calls_told, iterations_told, sub_calls_told, tokens_told
 from traces.rows import RunSummary, SpanRow
 
 Row = Mapping[str, Any]
@@ -68,8 +68,9 @@ OPINIONS: Final = _schema(
 def run_row(run: RunSummary) -> dict[str, Any]:
     """A run by the columns of `RUNS`, without what people said of it."""
     row = {name: getattr(run, name) for name in RUNS.names if name in RunSummary.__slots__}
-    counts: dict[str, Any] = {f"{side}_tokens": run.tokens[side] for side in ("input", "output")}
+    counts: dict[str, Any] = {f"{side}_tokens": count for side, count in tokens_told(run).items()}
     counts |= {"sub_calls": sub_calls_told(run), "failed_sub_calls": failed_sub_calls_told(run)}
+    counts |= {"iterations": iterations_told(run)}
     return row | counts | {"start": run.started_ns if run.started else None, "start_ns": run.started_ns}
 
 

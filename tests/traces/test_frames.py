@@ -17,6 +17,8 @@ from rlm_core.telemetry import as_json
 from tests.traces.records import OTHER, ROOT, RUN, START_NS, Home, fill_run, home_in, record_run, recording
 from traces import opinions
 from traces.frames import OpenStore
+from traces.importers.foreign import ForeignRun, ForeignSpan, TokenUse, reported
+from traces.importers.writing import write_run
 
 
 @pytest.fixture
@@ -63,6 +65,25 @@ def test_unknown_is_missing_and_no_zero(home: Home) -> None:
     for name in ("input_tokens", "output_tokens", "cost_usd", "usd", "start", "seconds", "model"):
         assert pd.isna(call[name]), name
     assert (call["tokens_trust"], call["start_trust"], call["status"]) == ("missing", "missing", "ok")
+
+
+def test_tokens_and_iterations_of_which_nothing_is_told_are_missing_and_told_zeros_stay(home: Home) -> None:
+    silent, told = ForeignSpan("root_call", texts={sc.RESPONSE: "4"}), reported(TokenUse(7, 2))
+    for key, below in (
+        ("silent", [silent]),
+        ("partly", [silent, ForeignSpan("root_call", tokens=told)]),
+        (
+            "turns",
+            [ForeignSpan("iteration", children=[ForeignSpan("root_call", tokens=reported(TokenUse(9, 0)))])],
+        ),
+    ):
+        top = ForeignSpan("run", texts={sc.QUESTION: key}, children=below)
+        write_run(home, ForeignRun("droste", "droste", key, top), "x.jsonl", 1_000)
+    runs = traces.open_store(home.root).runs().set_index("question")
+    counts = runs[["input_tokens", "output_tokens", "iterations", "untold_calls"]]
+    assert [None if pd.isna(one) else one for one in counts.loc["silent"]] == [None, None, None, 1]
+    assert [None if pd.isna(one) else one for one in counts.loc["partly"]] == [7, 2, None, 1]
+    assert list(counts.loc["turns"]) == [9, 0, 1, 0]
 
 
 def test_texts_come_when_asked_for(store: OpenStore) -> None:
