@@ -152,6 +152,69 @@ def test_lines_that_cannot_be_read_are_counted(home: Home, tmp_path: Path) -> No
     assert [one.problems for one in done] == [(), ("Lines of the file that cannot be read: 1.",)]
 
 
+def saved(tmp_path: Path, value: Any) -> Path:
+    """A value as a file of JSON."""
+    (tmp_path / "saved.json").write_text(json.dumps(value))
+    return tmp_path / "saved.json"
+
+
+STEP = {"reasoning": "r", "code": "print(1)", "output": "1"}
+
+
+def test_what_is_no_step_of_a_trajectory_is_counted_as_lost(home: Home, tmp_path: Path) -> None:
+    bare = {"reasoning": "only thought"}
+    value = {"answer": "6", "trajectory": ["junk", STEP, None, bare, ["code"]]}
+    ((done, view),) = taken(home, saved(tmp_path, value))
+    assert done.problems == ("Entries of the trajectory that are no steps: 3.",)
+    assert texts(view, "root_call", "response") == ["r", "only thought"]
+    assert not view.summary.complete
+
+
+def test_a_null_answer_is_none(home: Home, tmp_path: Path) -> None:
+    ((done, view),) = taken(home, saved(tmp_path, {"answer": None, "trajectory": [STEP]}))
+    assert (view.summary.answer, view.summary.stop_reason) == (None, None)
+    assert "The answer on record is null." in done.missing
+
+
+def test_a_null_that_code_submitted_is_no_answer_and_the_run_ended_with_it(
+    home: Home, tmp_path: Path
+) -> None:
+    steps = [STEP, {**STEP, "output": "FINAL: {'answer': None}"}]
+    ((done, view),) = taken(home, saved(tmp_path, {"answer": None, "trajectory": steps}))
+    assert (view.summary.answer, view.summary.stop_reason) == (None, "final")
+    assert "The answer on record is null." in done.missing
+
+
+def test_how_an_answer_came_about_is_unknown_where_no_step_submits_it(home: Home, tmp_path: Path) -> None:
+    ((done, view),) = taken(home, saved(tmp_path, {"answer": "6", "trajectory": [STEP]}))
+    assert (view.summary.answer, view.summary.stop_reason) == ("6", None)
+    assert "How the answer came about is not in the record: no step submits it." in done.missing
+
+
+def test_a_question_may_be_an_object(home: Home, tmp_path: Path) -> None:
+    value = {"question": {"a": 1}, "answer": "6", "trajectory": [STEP]}
+    ((done, view),) = taken(home, saved(tmp_path, value))
+    assert view.summary.question == '{"a": 1}'
+    assert not any("question" in sentence for sentence in done.missing)
+
+
+def test_a_question_that_code_submitted_is_the_answer(home: Home, tmp_path: Path) -> None:
+    steps = [{**STEP, "output": "FINAL: {'question': 'Who?'}"}]
+    ((_, view),) = taken(home, saved(tmp_path, {"question": "Who?", "trajectory": steps}))
+    assert (view.summary.question, view.summary.answer) == (None, "Who?")
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_what_stands_beside_predictions_is_counted(home: Home, tmp_path: Path, lines: bool) -> None:
+    values = [{"answer": "6", "trajectory": [STEP]}, {"answer": "7", "trajectory": []}, {"answer": "8"}]
+    file = saved(tmp_path, values)
+    if lines:
+        file.write_text("\n".join(map(json.dumps, values)))
+    ((done, view),) = taken(home, file)
+    named = "Lines of the file" if lines else "Entries of the list"
+    assert view.summary.answer == "6" and done.problems == (f"{named} that hold no such record: 2.",)
+
+
 def test_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
     """A file of many predictions need not fit into memory."""
     file, looked = tmp_path / "many.jsonl", []

@@ -15,7 +15,7 @@ from rlm_core.errors import InputError
 from rlm_core.telemetry import as_json
 from traces.importers.foreign import NO_TIMES, ForeignRun, ForeignSpan
 from traces.importers.source import Source, as_text
-from traces.importers.values import Document, digest, documents, exception_in, items, some_text, table, text
+from traces.importers.values import Document, digest, documents, exception_in, items, some_text, table
 
 _OWN: Final = frozenset(("trajectory", "final_reasoning", "inputs", "question", "query", "trace", "evidence"))
 _GIVEN: Final = "context"  # the input that signatures of RLM have; saved beside a prediction it is no output
@@ -23,6 +23,7 @@ _PRINTED: Final = b"Prediction("
 _ERROR: Final = "[Error] "
 _MISFIT: Final = "[Type Error] "
 _END: Final = "FINAL: "
+_STEP: Final = ("reasoning", "code", "output")
 _FORCED: Final = "Extract forced final output"  # what the engine gives as its reasoning then
 _NOTHING: Final = "(no output - did you forget to print?)"  # what it writes where a cell printed nothing
 _LARGEST_PRINTED: Final = 16 * 1024 * 1024  # bytes of a printed prediction
@@ -84,53 +85,77 @@ def _printed(source: Source) -> Iterator[Document]:
 
 def _steps(value: Any) -> Sequence[Mapping[str, Any]]:
     """The steps of a prediction or of a bare list of steps; none for anything else."""
-    listed = items(value if isinstance(value, list) else table(value).get("trajectory"))
-    steps = [step for step in listed if isinstance(step, dict) and "code" in step]
-    if not steps or "steps" in table(table(value).get("trace")):  # the latter is one of predict-rlm
+    if "steps" in table(table(value).get("trace")):  # one of predict-rlm
         return ()
-    return steps if "reasoning" in steps[0] or "output" in steps[0] else ()
+    steps = [entry for entry in _entries(value) if _is_step(entry)]
+    whole = any("code" in step and ("reasoning" in step or "output" in step) for step in steps)
+    return steps if whole else ()
+
+
+def _entries(value: Any) -> list[Any]:
+    return items(value if isinstance(value, list) else table(value).get("trajectory"))
+
+
+def _is_step(entry: Any) -> bool:
+    """Whether it is a step, of which parts may lack; predictions may have fields of the same names."""
+    return "trajectory" not in table(entry) and any(part in table(entry) for part in _STEP)
 
 
 def _run(document: Document, steps: Sequence[Mapping[str, Any]], number: int) -> ForeignRun:
     found = table(document.value)
     top = ForeignSpan("run", children=[turn(step) for step in steps])
-    given = {**table(found.get("inputs")), **found}
-    question = text(given.get("question")) or text(given.get("query"))
-    if question is not None:
-        top.texts[sc.QUESTION] = question
     ended = top.children[-1].children[-1].attributes.get(sc.PHASE) == "Terminate"
     outputs, beside = sorted_out(found, steps[-1] if ended else {})
-    answer = answer_of(outputs)
+    asked = {
+        **{name: value for name, value in found.items() if name not in outputs},
+        **table(found.get("inputs")),
+    }
+    question = some_text(asked.get("question")) or some_text(asked.get("query"))
+    if question is not None:
+        top.texts[sc.QUESTION] = question
     if beside:
         top.texts[sc.CHILD_CONTEXT] = as_json(beside)
     missing = [*_MISSING, *([] if question else ["The question and the inputs are not in the record."])]
+    answer = answer_of(outputs)
     if answer is not None:
         top.texts[sc.ANSWER] = answer
-        _how(top, found, ended)
-    else:
-        missing.append("The record holds no answer: a list of steps has none unless its last one submits it.")
+    _how(top, found, ended, missing, bool(outputs))
     return ForeignRun(
         format="dspy",
         engine="dspy.RLM",
         key=digest([number, found or list(steps)]),
         top=top,
         missing=missing,
-        problems=[] if document.problem is None else [document.problem],
+        problems=list(_problems(document, len(steps))),
         closed=document.whole,
     )
 
 
-def _how(top: ForeignSpan, found: Mapping[str, Any], ended: bool) -> None:
+def _problems(document: Document, steps: int) -> Iterator[str]:
+    if document.problem is not None:
+        yield document.problem
+    if lost := len(_entries(document.value)) - steps:
+        yield f"Entries of the trajectory that are no steps: {lost:,}."
+
+
+def _how(
+    top: ForeignSpan, found: Mapping[str, Any], ended: bool, missing: list[str], has_fields: bool
+) -> None:
     """How the answer came about: submitted by code, or asked for when the turns were used up."""
-    forced = found.get("final_reasoning") == _FORCED
-    via, why = ("forced", "max_iterations") if forced else ("SUBMIT", "final")
-    top.attributes |= {sc.ANSWER_VIA: via, sc.STOP_REASON: why}
-    if forced:
+    answered = sc.ANSWER in top.texts
+    if found.get("final_reasoning") == _FORCED:
+        top.attributes |= {sc.ANSWER_VIA: "forced", sc.STOP_REASON: "max_iterations", sc.FORCED: True}
         call = ForeignSpan("root_call", attributes={sc.FORCED: True})
-        top.attributes[sc.FORCED] = True
         top.children.append(ForeignSpan("iteration", attributes={sc.FORCED: True}, children=[call]))
     elif ended:
+        top.attributes |= {sc.ANSWER_VIA: "SUBMIT", sc.STOP_REASON: "final"}
         top.attributes[sc.ANSWER_CELL] = len(top.children) - 1
+    elif answered:
+        missing.append("How the answer came about is not in the record: no step submits it.")
+    if not answered and has_fields:
+        missing.append("The answer on record is null.")
+    elif not answered:
+        missing.append("The record holds no answer: a list of steps has none unless its last one submits it.")
 
 
 def turn(step: Mapping[str, Any]) -> ForeignSpan:
@@ -138,7 +163,7 @@ def turn(step: Mapping[str, Any]) -> ForeignSpan:
     call, cell = ForeignSpan("root_call"), ForeignSpan("cell")
     if reasoning := some_text(step.get("reasoning")):
         call.texts[sc.RESPONSE] = reasoning
-    cell.texts[sc.CODE] = as_text(step.get("code") or "")
+    cell.texts[sc.CODE] = some_text(step.get("code")) or ""
     output = some_text(step.get("output"))
     if output is None:
         cell.status = "lost"
@@ -173,7 +198,8 @@ def sorted_out(
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             submitted = None if found else str(last.get("output")).removeprefix(_END)
     if isinstance(submitted, dict):
-        outputs = {str(name): found.get(str(name), value) for name, value in submitted.items()}
+        kept = {str(name): value for name, value in submitted.items()}
+        outputs = {name: value if found.get(name) is None else found[name] for name, value in kept.items()}
         given |= {name: value for name, value in others.items() if name not in outputs}
         return outputs, given
     if submitted is not None and not found:
@@ -183,7 +209,7 @@ def sorted_out(
 
 
 def answer_of(outputs: Mapping[str, Any]) -> str | None:
-    """The text of the only field, else all of them as JSON."""
-    if len(outputs) == 1:
-        return as_text(next(iter(outputs.values())))
-    return as_json(outputs) if outputs else None
+    """The text of the only field, else all of them as JSON; None where they hold nothing."""
+    if all(value is None for value in outputs.values()):
+        return None
+    return as_text(next(iter(outputs.values()))) if len(outputs) == 1 else as_json(outputs)

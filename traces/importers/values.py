@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import islice
@@ -138,16 +138,17 @@ class Document(NamedTuple):
 def documents(source: Source, wanted: Callable[[Any], bool]) -> Iterator[Document]:
     """What a file of JSON may hold: one value, a list of them, lines of them, or the beginning of one.
 
-    `wanted` tells a value that is looked for; of lines only such are given, one at a time, and what cannot be
-    read beside them is said with the last. Raises InputError when the file cannot be read.
+    `wanted` tells a value that is looked for; of lists and lines only such are given, those of lines one at a
+    time, and what stands beside them is counted with the last. Raises InputError when the file is unreadable.
     """
     if _begins_as_lines(source):
         yield from _of_lines(source, wanted)
         return
     value, whole = whole_or_part(source)
-    if whole:
-        every = value if isinstance(value, list) and not wanted(value) else [value]
-        yield from map(Document, every)
+    if whole and isinstance(value, list) and not wanted(value):
+        yield from _wanted(value, wanted, "Entries of the list")
+    elif whole:
+        yield Document(value)
     elif any(wanted(line.value) for line in source.lines()):
         yield from _of_lines(source, wanted)
     else:
@@ -161,17 +162,24 @@ def _begins_as_lines(source: Source) -> bool:
 
 
 def _of_lines(source: Source, wanted: Callable[[Any], bool]) -> Iterator[Document]:
+    return _wanted((line.value for line in source.lines()), wanted, "Lines of the file")
+
+
+def _wanted(values: Iterable[Any], wanted: Callable[[Any], bool], named: str) -> Iterator[Document]:
     last: Document | None = None
-    lost = 0
-    for line in source.lines():
-        lost += line.value is None
-        if wanted(line.value):
+    lost = other = 0
+    for value in values:
+        if wanted(value):
             if last is not None:
                 yield last
-            last = Document(line.value)
+            last = Document(value)
+        else:
+            lost += value is None
+            other += value is not None
     if last is not None:
-        problem = f"Lines of the file that cannot be read: {lost:,}." if lost else None
-        yield last._replace(problem=problem)
+        counts = {f"{named} that cannot be read": lost, f"{named} that hold no such record": other}
+        said = [f"{words}: {number:,}." for words, number in counts.items() if number]
+        yield last._replace(problem=" ".join(said) or None)
 
 
 def _part(cut: str) -> Any:
