@@ -17,6 +17,7 @@ TYPE_CHECKING = False  # as type checkers know it; `typing` alone would take lon
 if TYPE_CHECKING:
     from types import FrameType
 
+_MACHINERY = "<frozen importlib"
 _LOADING = ("create_module", "exec_module")
 _LOOK_SECONDS = 0.02
 
@@ -49,18 +50,23 @@ def _stop(_number: int, _frame: object) -> None:
 
 def _interrupt(_number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, but not into an extension module that is being loaded: DuckDB's would end the
-    process with a core dump, and an answer that is there would not be said.
+    process with a core dump, and an answer that is there would not be said. Nor into the import machinery
+    itself, which has callbacks out of which nothing is raised: the wish would be a traceback, and lost.
     """
-    while frame is not None:
-        if frame.f_code.co_name in _LOADING and _of_extension(frame):
-            _thread.start_new_thread(_again, ())
-            return
-        frame = frame.f_back
+    if frame is not None and (frame.f_code.co_filename.startswith(_MACHINERY) or _loads_extension(frame)):
+        _thread.start_new_thread(_again, ())
+        return
     raise KeyboardInterrupt
 
 
-def _of_extension(frame: FrameType) -> bool:
-    return type(frame.f_locals.get("self")).__name__ == "ExtensionFileLoader"
+def _loads_extension(frame: FrameType) -> bool:
+    inner: FrameType | None = frame
+    while inner is not None:
+        loader = inner.f_locals.get("self") if inner.f_code.co_name in _LOADING else None
+        if type(loader).__name__ == "ExtensionFileLoader":
+            return True
+        inner = inner.f_back
+    return False
 
 
 def _again() -> None:

@@ -15,7 +15,7 @@ from tests.support.command import ROOT
 pytestmark = pytest.mark.needs("posix")
 
 # Says when a module is about to be imported, an extension module to be loaded, or the interpreter to end, and
-# stays there, in an `exec` of text, as many modules have it.
+# stays there, in an `exec` of text, as many modules have it, or in a line of the import machinery.
 SITE = """
 import atexit, os, sys, time
 from importlib.machinery import ExtensionFileLoader
@@ -23,7 +23,8 @@ from importlib.machinery import ExtensionFileLoader
 def stall(at):
     if at == os.environ["STALLS_AT"] and sys.argv[0] != "-c":
         print("there", flush=True)
-        exec("time.sleep(float(os.environ['STALLS_FOR']))")
+        line = "time.sleep(float(os.environ['STALLS_FOR']))"
+        exec(compile(line, "<frozen importlib._bootstrap>", "exec") if at == "traces.runs" else line)
         print("gone on", flush=True)
 
 class Stalls:
@@ -62,8 +63,9 @@ def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path, module: str) -> None:
     assert (process.returncode, out, err.strip()) == (130, "", "rlmscope: cancelled")
 
 
-def test_ctrl_c_waits_for_an_extension_module_that_is_being_loaded(tmp_path: Path) -> None:
-    process = started(tmp_path, "extension _duckdb", 0.3)
+@pytest.mark.parametrize("place", ["extension _duckdb", "traces.runs"])
+def test_ctrl_c_waits_where_python_could_not_raise_it(tmp_path: Path, place: str) -> None:
+    process = started(tmp_path, place, 0.3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.strip()) == (130, "gone on\n", "rlmscope: cancelled")
