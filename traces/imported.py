@@ -98,7 +98,16 @@ def asked_words(run: RunSummary) -> str:
         return run.question
     if not is_foreign(run) or run.imported_file is None:
         return "(the question is not recorded)"
-    return f"({run.imported_file} of {run.engine_version or run.imported_from}: no question on record)"
+    return unasked_words(run.imported_file, run.engine_version or run.imported_from or "unknown")
+
+
+def unasked_words(file: str, engine: str) -> str:
+    """Words for a run of another engine that has no question: where it was read from. Text of its file.
+
+    >>> unasked_words("log.json", "dspy.RLM")
+    '(log.json of dspy.RLM: no question on record)'
+    """
+    return f"({file} of {engine}: no question on record)"
 
 
 def not_again(run: RunSummary) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traces.imported import unasked_words
 from traces.importers import IMPORTERS
 from ui.common import State, print_json, say, shared_options
 from ui.visible import line
@@ -53,8 +54,8 @@ def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
 def _lines(one: Imported, first: str) -> Iterator[str]:
     """For people; `first` is the first run of this import that lacks the same."""
     there = "" if one.new else " (it was here already)"
-    question = one.question or "no question on record"
-    yield f"{one.run_id}  {line(one.engine)}: {line(question)}{there}"
+    asked = f"{one.engine}: {one.question}" if one.question else unasked_words(one.file, one.engine)
+    yield f"{one.run_id}  {line(asked)}{there}"
     if one.missing and first != one.run_id:
         yield f"  not in the record: the same as of {first}"
     else:

@@ -113,3 +113,8 @@ def test_a_file_is_named_once_and_what_runs_lack_alike_is_said_once(call: Call) 
         f"  not in the record: the same as of {run}" for run in runs[:2]
     ]
     assert sum("rlms logs no usage of its root calls" in line for line in lines) == 2
+
+
+def test_a_run_without_a_question_is_named_by_its_file(call: Call) -> None:
+    out = call("import", str(SAMPLES / "dspy_rlm_prediction_3.4.1.json")).out
+    assert "  (dspy_rlm_prediction_3.4.1.json of dspy.RLM: no question on record)\n" in out
