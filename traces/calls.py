@@ -24,9 +24,10 @@ _REPLAYS = "replay_run"
 _TRIED = "tried_call"
 _OPEN = "open_call"
 _SO_FAR = "so_far"
-# a run of another engine whose record holds no call at all, or one of ours that lacks records
-_LACKING = f"""(problems > 0 AND NOT demo) OR (untold_calls > 0
-    AND run_id NOT IN (SELECT run_id FROM span WHERE kind IN {CALL_KINDS!r}))"""
+# a run of another engine of whose calls some are not on record at all, or one of ours that lacks records
+_LACKING = f"""(problems > 0 AND NOT demo) OR (untold_calls > 0 AND untold_calls > (
+    SELECT count(*) FROM span WHERE span.run_id = run.run_id AND kind IN {CALL_KINDS!r}
+    AND trust IS NOT NULL AND tok_input IS NULL))"""
 _FEW = 50  # runs that are named one by one, so that the store skips what cannot be theirs
 
 
@@ -85,15 +86,18 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
                 served += len(view.spans) - len(counted)
                 append_spans(con, counted, _LIVE)
                 rows_of(con, f"INSERT INTO {_LIVE_RUNS} VALUES (?, ?)", [view.run_id, view.summary.corpus_id])
-                gaps += (view.summary.problems > 0 and not view.summary.demo) or _is_silent(view)
+                gaps += (view.summary.problems > 0 and not view.summary.demo) or _lacks_calls(view)
             table += f" UNION ALL SELECT * FROM {_LIVE}"
             stored = f"SELECT run_id, corpus_id FROM run ANTI JOIN {_LIVE_RUNS} USING (run_id)"
             corpora = f"({stored} UNION ALL FROM {_LIVE_RUNS})"
         yield Spans(con, _with_so_far(con, stack, table, values), values, gaps, corpora, served)
 
 
-def _is_silent(view: RunView) -> bool:
-    return view.summary.untold_calls > 0 and not any(span.kind in CALL_KINDS for span in view.spans)
+def _lacks_calls(view: RunView) -> bool:
+    """Whether calls of a run of another engine are not on record at all."""
+    return view.summary.untold_calls > sum(
+        span.kind in CALL_KINDS and span.tokens_untold for span in view.spans
+    )
 
 
 def _with_so_far(con: DuckDBPyConnection, stack: ExitStack, table: str, values: Sequence[Any]) -> str:

@@ -40,9 +40,9 @@ class RunSummary:
     `resumed_from` that of the dead run that it continues. `strategy` is None where the record does not say.
     `imported_from` names the format of the record of another engine that this run was read from, and
     `imported_file` the file. Of such a run `seconds` is None and `started` "" where its record does not say,
-    `untold_calls` counts the calls whose tokens it does not say (1 where it holds no call at all): `tokens`
-    are then the least of them; and `untold_sub_calls` says that it holds no sub-call, which does not say that
-    there was none.
+    `untold_calls` counts the calls whose tokens it does not say (those that it does not hold count as one,
+    where some are known to lack or it holds no call at all): `tokens` are then the least of them; and
+    `untold_sub_calls` says that it holds no sub-call, which does not say that there was none.
     """
 
     run_id: str

@@ -110,9 +110,10 @@ def summarise(
     ended = top.end_ns if top is not None and top.end_ns is not None else fold.last_ns
     demo = facts.flag(sc.DEMO) or (spend.calls > 0 and spend.demo == spend.calls)
     foreign = facts.text(sc.IMPORT_FORMAT) not in (None, sc.IMPORT_OWN)
-    silent = foreign and not spend.calls  # that does not say that no model was asked
+    # a record without any call does not say that no model was asked
+    lacking = foreign and (not spend.calls or facts.flag(sc.IMPORT_LACKS_CALLS))
     problems += _unreadable(facts.text(sc.IMPORT_PROBLEMS)) if foreign else 0
-    spend.add_gaps(int((problems > 0 and not demo) or silent))
+    spend.add_gaps(int((problems > 0 and not demo) or lacking))
     return RunSummary(
         run_id=fold.run_id,
         question=_text(attributes, sc.QUESTION, text),
@@ -144,7 +145,7 @@ def summarise(
         resumed_from=facts.text(sc.RESUME_OF),
         strategy=facts.text(sc.STRATEGY),
         imported_from=facts.text(sc.IMPORT_FORMAT),
-        untold_calls=spend.untold or int(silent),
+        untold_calls=spend.untold + int(lacking),
         imported_file=facts.text(sc.IMPORT_FILE),
         untold_sub_calls=foreign and not calls and not _tells_all_calls(facts),
     )

@@ -131,10 +131,12 @@ def outcome(span: SpanRow) -> str:
 
 
 def mark_gaps(tops: Sequence[Node], run: RunSummary) -> None:
-    """What a run with gaps cost is not known even where every call on record is: its top nodes say so too."""
+    """What a run with gaps took is not known even where every call on record is: its top nodes say so too."""
     for node in tops:
-        if run.has_gaps and node.totals.spend.usd is not None:
-            node.totals.spend.add_gaps(1)
+        spend = node.totals.spend
+        if run.has_gaps and spend.usd is not None:
+            spend.add_gaps(1)
+        spend.untold = max(spend.untold, int(run.has_gaps and run.untold_calls > 0))
 
 
 def build_tree(spans: Sequence[SpanRow], *, group_from: int = GROUP_FROM) -> list[Node]:
