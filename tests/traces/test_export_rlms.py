@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from traces.exporters import export_runs
 from traces.home import Home
-from traces.importers.foreign import ForeignRun, ForeignSpan, TokenUse, reported
+from traces.importers.foreign import ForeignRun, ForeignSpan, TokenUse, derived, reported
 from traces.importers.importing import Imported, import_paths
 from traces.importers.writing import write_run
 from traces.reading import load_run
@@ -90,3 +91,58 @@ def test_child_runs_too_deep_for_the_form_are_refused_and_leave_no_file(tmp_path
     with pytest.raises(InputError, match="too deep for a log of rlms"):
         export_runs("rlms", home, [written(home, top)], tmp_path / "log.jsonl")
     assert list(tmp_path.glob("*log*")) == []
+
+
+def test_derived_numbers_come_back_as_derived_those_of_the_root_too(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    asked = call("p")
+    asked.cost = derived(Decimal("0.5"), "the run's, of which it was the only call")
+    cell = ForeignSpan("cell", texts={sc.CODE: "x"}, children=[asked])
+    root = ForeignSpan("root_call", model="big", texts={sc.RESPONSE: "do"})
+    root.tokens, root.cost = derived(TokenUse(90, 20), "what is left"), reported(Decimal("0.25"))
+    turn = ForeignSpan("iteration", children=[root, cell])
+    run_id = written(home, ForeignSpan("run", texts={sc.ANSWER: "4"}, children=[turn]))
+    exported(home, run_id, tmp_path / "log.jsonl")
+    (back,) = import_paths(home, [tmp_path / "log.jsonl"])
+    assert isinstance(back, Imported)
+    before, after = load_run(home, run_id), load_run(home, back.run_id)
+    assert after.summary.tokens == before.summary.tokens == {"input": 97, "output": 22, "total": 119}
+    calls = {span.kind: span.trusted for span in after.spans}
+    assert (calls["root_call"]["tokens"], calls["root_call"]["cost"]) == ("derived", "reported")
+    assert (calls["sub_call"]["tokens"], calls["sub_call"]["cost"]) == ("reported", "derived")
+    assert after.summary.cost_usd == before.summary.cost_usd == Decimal("0.75")
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "says"),
+    [
+        ("error", None, "ended as 'error': its log reads as a run that was interrupted."),
+        ("ok", None, "ended as 'ok': its log reads as a run that was interrupted."),
+        ("error", "4", "ended as 'error': its log reads as a run that ended well."),
+        ("ok", "4", None),
+    ],
+)
+def test_how_a_run_ended_is_said_where_its_log_reads_as_something_else(
+    tmp_path: Path, status: sc.Status, answer: str | None, says: str | None
+) -> None:
+    home = Home.resolve(tmp_path / "home")
+    texts = {} if answer is None else {sc.ANSWER: answer}
+    turn = ForeignSpan("iteration", children=[ForeignSpan("root_call", texts={sc.RESPONSE: "4"})])
+    run_id = written(home, ForeignSpan("run", status=status, texts=texts, children=[turn]))
+    notes = export_runs("rlms", home, [run_id], tmp_path / "log.jsonl").notes
+    assert [note for note in notes if " ended as " in note] == (
+        [] if says is None else [f"The form does not say that {run_id} {says}"]
+    )
+
+
+def test_what_the_form_has_no_number_for_is_said(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    paid = ForeignSpan("sub_call", texts={sc.PROMPT: "p"}, seconds=reported(1.0), cost=reported(Decimal(1)))
+    timed = call("q", seconds=reported(2.0))
+    noted = []
+    for number, below in enumerate(([paid], [timed], [call("r")])):
+        turn = ForeignSpan("iteration", children=[ForeignSpan("cell", texts={sc.CODE: "x"}, children=below)])
+        run_id = written(home, ForeignSpan("run", texts={sc.ANSWER: f"{number}"}, children=[turn]))
+        noted.append(" ".join(export_runs("rlms", home, [run_id], tmp_path / f"{number}.jsonl").notes))
+    assert ["tokens are not known" in notes for notes in noted] == [True, False, False]
+    assert ["nobody took" in notes for notes in noted] == [False, False, True]

@@ -2,8 +2,9 @@
 
 Keys that rlms does not know and passes over keep what its form has no place for: `root_prompt` of the
 settings, `usage_summary` of an iteration, `batch` of a call (a number for each batch of its cell, null for a
-call outside of batches), `forced` of the last iteration. The importer of this format reads them. Calls have
-`prompt_tokens` and `completion_tokens` for the viewer, which looks for what rlms no longer writes.
+call outside of batches), `derived` of an iteration or call (which of its `tokens` and `cost` nobody
+reported), `forced` of the last iteration. The importer of this format reads them. Calls have `prompt_tokens`
+and `completion_tokens` for the viewer, which looks for what rlms no longer writes.
 """
 
 from __future__ import annotations
@@ -22,11 +23,10 @@ from traces.home import Home
 from traces.reading import Warn
 
 _NOT_IN_IT: Final = (
-    "The form has no place for attempts, tools of sub-calls, parameters, starts of sub-calls and sources: "
-    "they are left out. Variables are their first characters."
+    "The form has no place for attempts, tools of sub-calls, parameters, starts of sub-calls, sources and "
+    "why a run stopped: they are left out. Variables are their first characters."
 )
 _SEVERAL: Final = "The viewer of rlms shows all runs of a file as one: export them one by one for it."
-_SUMMED_UP: Final = "Calls that summed up the conversation are left out: the form has one root call a turn."
 
 
 def export(home: Home, run_ids: Sequence[str], out: Path, *, warn: Warn | None = None) -> ExportDone:
@@ -41,6 +41,6 @@ def export(home: Home, run_ids: Sequence[str], out: Path, *, warn: Warn | None =
             except RecursionError:
                 raise InputError(f"The child runs of {view.run_id} are too deep for a log of rlms.") from None
             notes |= dict.fromkeys([STILL_RUNNING.format(view.run_id)] if view.live else [])
-            notes |= dict.fromkeys([_SUMMED_UP] if log.summed_up else [])
+            notes |= dict.fromkeys(log.notes)
     notes |= dict.fromkeys([_SEVERAL] if len(run_ids) > 1 else [])
     return ExportDone(out.expanduser().absolute(), tuple(run_ids), redactor.replaced, tuple(notes))

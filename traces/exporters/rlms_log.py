@@ -16,17 +16,23 @@ from traces.step_variables import Delta, read_deltas
 from traces.view import RunView
 
 _CALLS: Final = ("sub_call", "run")
+_SUMMED_UP: Final = "Calls that summed up the conversation are left out: the form has one root call a turn."
+_UNTIMED: Final = "Times of sub-calls that nobody took stand in it as 0.0, as rlms itself writes them."
+_COST_ALONE: Final = (
+    "What calls cost is left out where their tokens are not known: the form has both or none."
+)
+_ENDED: Final = "The form does not say that {} ended as {!r}: its log reads as a run that {}."
 
 
 class Log:
     """The entries of one run. Texts are fetched for one iteration of the run at a time.
 
-    `summed_up`: calls that summed up the conversation were left out.
+    `notes` are sentences on what the form cannot say of it, once each, known when all entries were made.
     """
 
     def __init__(self, view: RunView, redactor: Redactor) -> None:
         self._view, self._redactor = view, redactor
-        self.summed_up = False
+        self.notes: dict[str, None] = {}
         self._below: dict[str | None, list[SpanRow]] = defaultdict(list)
         for span in view.spans:
             self._below[span.parent_id].append(span)
@@ -43,8 +49,18 @@ class Log:
         if question is not None:
             settings["root_prompt"] = self._redactor.text(question)
         yield {"type": "metadata", "timestamp": iso(top.start_ns) if top and known else None, **settings}
+        answered = False
         if top is not None:
-            yield from self._iterations(top, fetch=True)
+            for entry in self._iterations(top, fetch=True):
+                answered |= entry["final_answer"] is not None
+                yield entry
+        status, reads = self._view.summary.status, "ok" if answered else "interrupted"
+        if status not in ("running", reads):
+            how = "ended well" if answered else "was interrupted"
+            self._note(_ENDED.format(self._view.run_id, status, how))
+
+    def _note(self, sentence: str) -> None:
+        self.notes[sentence] = None
 
     def _settings(self, run: SpanRow | None) -> dict[str, Any]:
         facts = {} if run is None else run.attributes
@@ -99,7 +115,7 @@ class Log:
         *,
         forced: bool,
     ) -> dict[str, Any]:
-        prompt, response, usage = self._root_call(iteration)
+        prompt, response, used = self._root_call(iteration)
         unknown = iteration.end_ns is None or iteration.trusted.get("start") == "missing"
         entry = {
             "type": "iteration",
@@ -113,10 +129,10 @@ class Log:
         }
         if final is not None and entry["iteration_time"] is None:
             entry["forced"] = forced
-        return entry | ({} if usage is None else {"usage_summary": usage})
+        return entry | used
 
-    def _root_call(self, iteration: SpanRow) -> tuple[list[dict[str, str]], str, dict[str, Any] | None]:
-        """What the root was sent, what it said, and the usage where it was reported."""
+    def _root_call(self, iteration: SpanRow) -> tuple[list[dict[str, str]], str, dict[str, Any]]:
+        """What the root was sent, what it said, and its usage where that is known, by keys."""
         chosen, sent = None, list[dict[str, Any]]()
         for call in self._below[iteration.span_id]:
             if call.kind != "root_call":
@@ -125,7 +141,7 @@ class Log:
             kept = self._sent[path][: prior if type(prior) is int else 0]
             self._sent[path] = kept + (added_messages(call) or [])
             if call.attributes.get(sc.COMPACTED):
-                self.summed_up = True
+                self._note(_SUMMED_UP)
             else:
                 chosen, sent = call, self._sent[path]
         prompt = [
@@ -133,9 +149,17 @@ class Log:
             for one in sent
         ]
         if chosen is None:
-            return prompt, "", None
-        told = chosen.trusted.get("tokens", "reported") == "reported" and chosen.tokens is not None
-        return prompt, self._text(chosen, sc.RESPONSE) or "", self._clean(usage(chosen)) if told else None
+            return prompt, "", {}
+        used = self._used(chosen)
+        told = chosen.tokens is not None and chosen.trusted.get("tokens") != "known_wrong"
+        return prompt, self._text(chosen, sc.RESPONSE) or "", used if told else {}
+
+    def _used(self, call: SpanRow) -> dict[str, Any]:
+        """The usage of a call, and which of it nobody reported."""
+        if call.tokens is None and call.cost_usd:
+            self._note(_COST_ALONE)
+        made = [name for name in ("tokens", "cost") if call.trusted.get(name) == "derived"]
+        return {"usage_summary": self._clean(usage(call))} | ({"derived": made} if made else {})
 
     def _result(self, cell: SpanRow, names: dict[str, str], final: str | None) -> dict[str, Any]:
         printed, raised = self._text(cell, STDERR) or "", self._text(cell, sc.EXCEPTION)
@@ -170,9 +194,11 @@ class Log:
             "root_model": self._redactor.text(str(model)),
             "prompt": self._text(span, sc.QUESTION if child else sc.PROMPT) or "",
             "response": self._text(span, sc.ANSWER if child else sc.RESPONSE) or "",
-            "usage_summary": self._clean(self._usage_below(span) if child else usage(span)),
-            "execution_time": seconds(span),
+            **({"usage_summary": self._clean(self._usage_below(span))} if child else self._used(span)),
+            "execution_time": seconds(span) or 0.0,
         }
+        if seconds(span) is None:
+            self._note(_UNTIMED)
         if span.tokens is not None and not child:  # its viewer still reads what rlms no longer writes
             entry |= {"prompt_tokens": span.tokens["input"], "completion_tokens": span.tokens["output"]}
         if child and any(one.kind == "iteration" for one in self._below[span.span_id]):

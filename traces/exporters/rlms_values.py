@@ -45,10 +45,11 @@ def apply(names: dict[str, str], delta: Delta | None, clean: Callable[[str], str
             names[clean(name)] = clean(f"<{value.type or 'value'}{size}>")
 
 
-def seconds(call: SpanRow) -> float:
-    """The time of a call as rlms said it, also where that is known to be wrong; 0.0, as there, for none."""
-    untold = call.end_ns is None or call.trusted.get("seconds") == "missing"
-    return 0.0 if untold else ((call.end_ns or 0) - call.start_ns) / 1e9
+def seconds(call: SpanRow) -> float | None:
+    """The time of a call as rlms said it, also where that is known to be wrong; None where nobody took it."""
+    if call.end_ns is None or call.trusted.get("seconds") == "missing":
+        return None
+    return (call.end_ns - call.start_ns) / 1e9
 
 
 def iso(ns: int) -> str:

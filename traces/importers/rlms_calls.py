@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rlm_core import semconv as sc
-from traces.importers.foreign import ForeignSpan, TokenUse, Told, derived, known_wrong, missing, reported
-from traces.importers.rlms_values import Clock, cost_of, usage_of
+from traces.importers.foreign import ForeignSpan, derived, known_wrong, reported
+from traces.importers.rlms_values import Clock, cost_of, told, usage_of
 from traces.importers.source import as_text
 from traces.importers.values import amount, items, text
 
@@ -114,18 +114,14 @@ def _call(call: Mapping[str, Any], shared: bool, reading: Reading) -> ForeignSpa
         said = call.get("usage_summary")
         span.attributes |= {sc.USAGE_RAW: as_text(said)} if isinstance(said, dict) else {}
     else:
-        span.tokens = _tokens(usage, shared)
+        span.tokens = (
+            told(call, "tokens", usage) if usage is None or not shared else known_wrong(usage, _SHARED)
+        )
         cost = cost_of(call)
-        span.cost = missing() if cost is None else known_wrong(cost, _SHARED) if shared else reported(cost)
+        span.cost = told(call, "cost", cost) if cost is None or not shared else known_wrong(cost, _SHARED)
     if inside:
         reading.waiting.append((span, call))
     return span
-
-
-def _tokens(usage: TokenUse | None, shared: bool) -> Told[TokenUse]:
-    if usage is None:
-        return missing()
-    return known_wrong(usage, _SHARED) if shared else reported(usage)
 
 
 def _failure(call: Mapping[str, Any]) -> str | None:

@@ -16,6 +16,7 @@ from traces.importers.rlms_values import (
     cost_of,
     one_batch,
     raised,
+    told,
     usage_of,
 )  # fmt: skip
 from traces.importers.source import as_text
@@ -87,8 +88,8 @@ class RunBuilder:
         if seconds.value is not None and (rest := _rest(seconds.value, blocks)) is not None:
             call.seconds = derived(rest, "the iteration less its cells")
         usage, cost = usage_of(entry), cost_of(entry)  # only in logs that this program wrote
-        call.tokens = missing(_NO_ROOT) if usage is None else reported(usage)
-        call.cost = missing() if cost is None else reported(cost)
+        call.tokens = missing(_NO_ROOT) if usage is None else told(entry, "tokens", usage)
+        call.cost = told(entry, "cost", cost)
         reply = entry.get("response")
         if reply is not None:
             call.texts[sc.RESPONSE] = as_text(reply)

@@ -11,11 +11,12 @@ from decimal import Decimal
 from typing import Any, Final
 
 from rlm_core.telemetry import as_json, sha256_text
-from traces.importers.foreign import TokenUse
+from traces.importers.foreign import T, TokenUse, Told, derived, missing, reported
 from traces.importers.source import as_text
-from traces.importers.values import count, dollars, table
+from traces.importers.values import count, dollars, items, table
 
 LOCAL_TIME: Final = "The log holds local times without their zone: they were read as times of this computer."
+_DERIVED: Final = "it was derived already in the run that this log was made of"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PREVIEW: Final = 200  # characters of a variable, as in runs of this engine
 _MOST_ROWS: Final = 200
@@ -67,6 +68,13 @@ class Clock:
 
 def _ns(span: timedelta) -> int:
     return span // timedelta(microseconds=1) * 1000
+
+
+def told(call: Mapping[str, Any], name: str, value: T | None) -> Told[T]:
+    """`tokens` or `cost` of a call with its mark; only logs that this program wrote have `derived`."""
+    if value is None:
+        return missing()
+    return derived(value, _DERIVED) if name in items(call.get("derived")) else reported(value)
 
 
 def usage_of(call: Mapping[str, Any]) -> TokenUse | None:
