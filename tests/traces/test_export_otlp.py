@@ -17,6 +17,7 @@ from tests.traces.records import (
     RUN,
     end,
     fill_run,
+    fin,
     header,
     home_in,
     record_run,
@@ -103,6 +104,20 @@ def test_spans_without_an_end_say_so(tmp_path: Path) -> None:
     assert [(span.attributes[sc.STATUS], span.status, span.start_ns == span.end_ns) for span in spans] == [
         ("lost", "error", True)
     ] * 2
+
+
+def test_times_that_no_record_holds_are_said_to_keep_only_the_order(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    untimed = {sc.TRUST: json.dumps({"start": "missing", "seconds": "missing"})}
+    derived = {sc.TRUST: json.dumps({"start": "derived", "seconds": "reported"})}
+    records = [start("a" * 16, kind="run"), start("b" * 16, "a" * 16, a=untimed), end("b" * 16)]
+    records += [start("c" * 16, "a" * 16, a=derived), end("c" * 16), end("a" * 16)]
+    write_spool(home, [header(), *records, fin()])
+    (note,) = export(home, (RUN,), tmp_path / "out.json").notes
+    assert note == (
+        f"{RUN}: start or duration of 1 span is not on record; OTLP needs both, so what stands there only "
+        "keeps the order, and rlm.trust says which they are."
+    )
 
 
 def test_odd_ids_and_values_of_a_record_become_what_otlp_can_hold(tmp_path: Path) -> None:

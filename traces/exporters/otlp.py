@@ -63,9 +63,20 @@ def _notes(view: RunView) -> Iterator[str]:
             f"{view.run_id}: {spans} no end on record; OTLP has no word for that, so each ends where it "
             f"began, and {sc.STATUS} says what it is."
         )
+    if untimed := sum(map(_is_untimed, view.spans)):
+        spans = "1 span is" if untimed == 1 else f"{untimed:,} spans are"
+        yield (
+            f"{view.run_id}: start or duration of {spans} not on record; OTLP needs both, so what stands "
+            f"there only keeps the order, and {sc.TRUST} says which they are."
+        )
     if images := sum(bool(span.attributes.get(sc.IMAGES)) for span in view.spans):
         calls = "1 call was" if images == 1 else f"{images:,} calls were"
         yield f"{view.run_id}: {calls} shown images, which are named here; OTLP carries none."
+
+
+def _is_untimed(span: SpanRow) -> bool:
+    """Whether a time of an ended span that OTLP is given stands in no record."""
+    return not span.start_told or (span.end_ns is not None and span.seconds is None)
 
 
 def _write_run(file: BinaryIO, view: RunView, redactor: Redactor) -> None:
