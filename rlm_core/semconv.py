@@ -152,7 +152,7 @@ IMPORT_STEM: Final = (
 )
 IMPORT_MISSING: Final = "rlm.import.missing"  # JSON list of sentences: what the source does not say
 IMPORT_PROBLEMS: Final = "rlm.import.problems"  # JSON list of sentences: what of the source is unreadable
-IMPORT_LACKS_CALLS: Final = "rlm.import.lacks_calls"  # on the run span, true: some are known to be nowhere in it
+IMPORT_LACKS_CALLS: Final = "rlm.import.lacks_calls"  # run span, true: some are known to be nowhere in it
 IMPORT_ORDER: Final = "rlm.import.order"  # "arrival": spans stand in the order in which they came
 #: On a span of such a run: how far its numbers can be trusted, as JSON {tokens | cost | start | seconds:
 #: reported | derived | known_wrong | missing}. What is missing or known to be wrong is absent from the span's

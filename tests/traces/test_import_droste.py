@@ -129,6 +129,40 @@ def test_runs_below_stand_where_they_were_asked_for(home: Home, tmp_path: Path) 
     assert runs == [(0, None), (1, 1)]
 
 
+def test_the_run_lasts_until_its_last_event(home: Home) -> None:
+    ((_, view),) = taken(home, SAMPLES / "droste_0.26.0_trace_abi10.jsonl")  # from 08:00:00 to 08:00:07
+    assert view.summary.seconds == 7
+
+
+def test_events_are_read_in_the_order_of_their_numbers(home: Home, tmp_path: Path) -> None:
+    lines = (DROSTE / "run.jsonl").read_text().splitlines()
+    (tmp_path / "turned.jsonl").write_text("\n".join(reversed(lines)))
+    ((done, view),) = taken(home, tmp_path / "turned.jsonl")
+    assert outline(view) == WHOLE.strip() and view.summary.answer == "6 days"
+    assert len(done.problems) == 1 and "do not stand in the order of their numbers" in done.problems[0]
+
+
+def test_an_event_that_stands_twice_counts_once(home: Home, tmp_path: Path) -> None:
+    lines = (DROSTE / "run.jsonl").read_text().splitlines()
+    (tmp_path / "twice.jsonl").write_text("\n".join([*lines, *lines]))
+    ((done, view),) = taken(home, tmp_path / "twice.jsonl")
+    assert outline(view) == WHOLE.strip() and view.summary.tokens["total"] == 5_620
+    assert done.problems == (
+        f"Events that are in the record more than once, and taken in once: {len(lines)}; "
+        "the first one counts.",
+    )
+
+
+def test_counts_that_are_there_and_unusable_are_a_problem(home: Home, tmp_path: Path) -> None:
+    events = [json.loads(line) for line in (DROSTE / "run.jsonl").read_text().splitlines()]
+    for event in events:
+        if event["type"] == "usage":
+            event["root"]["input_tokens"] = -9
+    (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, events)))
+    ((done, _),) = taken(home, tmp_path / "run.jsonl")
+    assert done.problems == ("Counts of usage that are in the record, but unusable: 1.",)
+
+
 def test_damaged_lines_are_counted(home: Home, tmp_path: Path) -> None:
     lines = (DROSTE / "run.jsonl").read_text().splitlines()
     (tmp_path / "cut.jsonl").write_text("\n".join([*lines[:20], '{"no": "event"}', lines[20][:40]]))

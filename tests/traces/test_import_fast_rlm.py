@@ -14,7 +14,6 @@ import pytest
 from rlm_core import semconv as sc
 from tests.support.outlines import LOGS, SAMPLES, outline, taken, texts
 from traces.home import Home
-from traces.importers.importing import Refused, import_paths
 
 FAST = LOGS / "fast_rlm"
 #: Times, too, are differences of those of the log: 45:14.948 less 45:14.924 for the first cell of the root.
@@ -168,15 +167,62 @@ def test_lines_of_on_step_without_times_of_their_own_are_read(home: Home, tmp_pa
     assert view.summary.tokens == {"input": 11_705, "output": 12, "total": 11_717}
 
 
-def test_agents_without_a_top_are_refused(home: Home, tmp_path: Path) -> None:
+def test_an_agent_whose_caller_is_not_there_is_a_run_of_its_own(home: Home, tmp_path: Path) -> None:
     line = {"run_id": "a", "parent_run_id": "b", "depth": 1, "event_type": "agent_start"}
-    both = (line, line | {"run_id": "b", "parent_run_id": "a"})
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, both)))
-    (refused,) = import_paths(home, [tmp_path / "a.jsonl"])
-    assert isinstance(refused, Refused) and "no agent of fast-rlm" in refused.why
     (tmp_path / "b.jsonl").write_text(json.dumps(line))
     ((done, _),) = taken(home, tmp_path / "b.jsonl")
     assert done.problems == ("The agent that asked this one is not in the record.",)
+
+
+@pytest.mark.parametrize(("root_is_asked_by", "runs"), [("child", 1), ("itself", 2)])
+def test_callers_that_lead_in_a_circle_are_cut_at_the_first(
+    home: Home, tmp_path: Path, root_is_asked_by: str, runs: int
+) -> None:
+    lines = [json.loads(line) for line in (SAMPLES / "fast_rlm_0.5.0.jsonl").read_text().splitlines()]
+    root, child = lines[0]["run_id"], lines[2]["run_id"]
+    for line in lines:
+        if root_is_asked_by == "itself":
+            line["parent_run_id"] = line["run_id"]
+        elif line["run_id"] == root:
+            line["parent_run_id"] = child
+    (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    done = taken(home, tmp_path / "run.jsonl")
+    assert len(done) == runs and sum(view.summary.tokens["input"] for _, view in done) == 2_200
+    said = f"The agent {root} names one below it, or itself, as its caller, which cannot be: "
+    assert said + "it is taken for a run of its own." in done[0][0].problems
+
+
+def test_a_line_that_stands_twice_counts_once(home: Home, tmp_path: Path) -> None:
+    lines = (SAMPLES / "fast_rlm_0.5.0.jsonl").read_text().splitlines()
+    (tmp_path / "twice.jsonl").write_text("\n".join([*lines, *lines]))
+    ((done, view),) = taken(home, tmp_path / "twice.jsonl")
+    assert view.summary.tokens == {"input": 2_200, "output": 67, "total": 2_267}
+    assert view.summary.known_usd == Decimal("0.00202")
+    assert done.problems == (
+        "Lines that are in the record more than once, and taken in once: 11; the first one counts.",
+    )
+
+
+def test_of_lines_of_one_step_that_differ_the_first_counts(home: Home, tmp_path: Path) -> None:
+    lines = (SAMPLES / "fast_rlm_0.5.0.jsonl").read_text().splitlines()
+    other = json.loads(lines[-3]) | {"code": "FINAL('other')"}
+    (tmp_path / "twice.jsonl").write_text("\n".join([*lines, json.dumps(other)]))
+    ((done, view),) = taken(home, tmp_path / "twice.jsonl")
+    assert view.summary.answer == '{"days": 6}' and "1 of them said something else" in done.problems[0]
+
+
+@pytest.mark.parametrize("value", [-3, "12", 10**30, float("nan"), 3.5])
+def test_a_number_that_is_there_and_unusable_is_said_to_be(
+    home: Home, tmp_path: Path, value: float | str
+) -> None:
+    lines = [json.loads(line) for line in (SAMPLES / "fast_rlm_0.5.0.jsonl").read_text().splitlines()]
+    step = next(line for line in lines if line.get("step") == 1 and line["depth"] == 0)
+    step["usage"]["prompt_tokens"] = value
+    (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    ((done, view),) = taken(home, tmp_path / "run.jsonl")
+    call = next(span for span in view.spans if span.kind == "root_call" and span.depth == 0)
+    assert call.tokens is None and "in the record, but unusable" in str(call.attributes[sc.TRUST_WHY])
+    assert done.problems == ("Numbers that are in the record, but unusable: 1.",)
 
 
 @pytest.mark.parametrize("value", VALUES)

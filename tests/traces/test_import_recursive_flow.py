@@ -238,8 +238,30 @@ def test_agents_that_name_each_other_as_callers_do_no_harm(home: Home, tmp_path:
         meta = run / f"agents/root/{name}/agent.json"
         meta.write_text(json.dumps(json.loads(meta.read_text()) | {"parent_agent_id": above}))
     ((done, view),) = taken(home, run)
-    assert "2 agents name each other as their callers: they are left out." in done.problems
+    assert done.problems == (
+        "The agent root.first names one below it, or itself, as its caller, which cannot be: "
+        "it stands at the end.",
+    )
     assert view.summary.answer == "6 days"
+
+
+def test_a_node_that_stands_twice_counts_once(home: Home, tmp_path: Path) -> None:
+    shutil.copytree(FLOW / "run", run := tmp_path / "run")
+    session = run / "agents/root/session.jsonl"
+    session.write_text(session.read_text() * 2)
+    ((done, view),) = taken(home, run)
+    assert outline(view) == WHOLE.strip() and view.summary.tokens["total"] == 50_112
+    (problem,) = done.problems
+    assert problem.startswith("Nodes of the agent root that are in the record more than once")
+
+
+def test_nodes_are_read_in_the_order_of_their_numbers(home: Home, tmp_path: Path) -> None:
+    shutil.copytree(FLOW / "run", run := tmp_path / "run")
+    session = run / "agents/root/session.jsonl"
+    session.write_text("\n".join(reversed(session.read_text().splitlines())))
+    ((done, view),) = taken(home, run)
+    assert outline(view) == WHOLE.strip() and view.summary.answer == "6 days"
+    assert "do not stand in the order of their numbers" in done.problems[0]
 
 
 def test_links_in_a_folder_are_not_followed(home: Home, tmp_path: Path) -> None:

@@ -9,11 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from traces.importers.droste_run import Run
 from traces.importers.foreign import ForeignRun
 from traces.importers.source import Source
-from traces.importers.values import Document, count, digest, documents, items, moment, table, text
+from traces.importers.values import (
+    Document,
+    Once,
+    count,
+    digest,
+    documents,
+    in_order,
+    items,
+    moment,
+    table,
+    text,
+)
 
 _SEEN: Final = 5_000  # events of a file that a reader looks at to recognise it
 _MISSING: Final = (
@@ -41,9 +53,9 @@ def recognises(source: Source) -> bool:
 def read(source: Source) -> Iterator[ForeignRun]:
     """A run for each run id without a parent in the file. Raises InputError when there is none."""
     runs: dict[str, Run] = {}
-    events: dict[str, list[Mapping[str, Any]]] = {}
     problems: list[str] = []
-    for event in _events(source, problems):
+    events: dict[str, list[Mapping[str, Any]]] = {}
+    for event in _in_order(_events(source, problems), problems):
         name, above = event["run_id"], text(event.get("parent_run_id"))
         run = runs.get(name)
         if run is None:
@@ -57,6 +69,22 @@ def read(source: Source) -> Iterator[ForeignRun]:
         raise InputError(f"{source.name} holds no events of droste that can be read.")
     for run in tops:
         yield _read(run, events, problems)
+
+
+def _in_order(found: Iterator[Mapping[str, Any]], problems: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Each event once, and those of a run in order: its places among the others stay."""
+    once, places = Once(), list[str]()
+    of_runs: dict[str, list[Mapping[str, Any]]] = {}
+    for event in found:
+        if once.is_first((event["run_id"], event["seq"], event["type"]), event):
+            places.append(event["run_id"])
+            of_runs.setdefault(event["run_id"], []).append(event)
+    problems += once.problems("Events")
+    ordered = {
+        name: iter(in_order(events, f"Events of the run {name[:80]}", problems))
+        for name, events in of_runs.items()
+    }
+    yield from (next(ordered[name]) for name in places)
 
 
 def _is_event(value: Any) -> bool:
@@ -103,7 +131,8 @@ def _listed(value: Any) -> list[Any]:
     printed = table(value)
     root = {"inference": {"root": {"id": printed.get("model")}}}
     result = {"scaffold_manifest": root} | {key: printed[key] for key in printed if key != "run_record"}
-    return [*events, {**events[0], "type": "result", "timestamp": None, "result": result}]
+    last = {**events[0], "seq": max(count(table(event).get("seq")) or 0 for event in events)}
+    return [*events, {**last, "type": "result", "timestamp": None, "result": result}]
 
 
 def _found(source: Source) -> Iterator[Document]:
@@ -123,6 +152,11 @@ def _read(run: Run, events: Mapping[str, list[Mapping[str, Any]]], problems: lis
     inside = list(run.with_those_below())
     for one in reversed(inside):
         one.finish()
+    bad = sum(one.unusable for one in inside)
+    if any(one.balance.lacks_calls for one in inside):
+        run.span.attributes[sc.IMPORT_LACKS_CALLS] = True
+    problems = problems + [said for one in inside for said in one.balance.problems]
+    problems += [f"Counts of usage that are in the record, but unusable: {bad:,}."] if bad else []
     missing = list(_MISSING)
     for told in (one.missing for one in inside):
         missing += [sentence for sentence in told if sentence not in missing]

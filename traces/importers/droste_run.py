@@ -9,6 +9,7 @@ from rlm_core import semconv as sc
 from rlm_core.telemetry import as_json
 from traces.importers.foreign import ForeignSpan, TokenUse, derived, missing, reported
 from traces.importers.source import as_text
+from traces.importers.totals import Balance, Total
 from traces.importers.values import count, items, some_text, table, text
 
 _RUNNING: Final = "counted up over the run by the engine: what this call added"
@@ -28,6 +29,7 @@ class Run:
         self.root_model: str | None = None
         self.sub_model: str | None = None
         self.missing: list[str] = []
+        self.balance = Balance(self.missing, [])
         self.ended = False
         self._below: list[tuple[ForeignSpan, Run]] = []
         self._turn: ForeignSpan | None = None
@@ -36,7 +38,9 @@ class Run:
         self._cells = 0
         self._open: dict[str, tuple[ForeignSpan, list[ForeignSpan]]] = {}  # sub-calls and batches by id
         self._counted = {"root": (0, 0, 0, 0), "subcall": (0, 0, 0, 0)}
-        self._totals: dict[str, tuple[int, int] | None] = {"root": None, "subcall": None}
+        self._totals: dict[str, Mapping[str, Any]] = {"root": {}, "subcall": {}}
+        self._unattributed = 0
+        self.unusable = 0  # counts of usage
         self._first: int | None = None
         self._now: int | None = None
         self._draft: str | None = None
@@ -81,6 +85,8 @@ class Run:
     def finish(self) -> None:
         """Put runs below into their cells and models onto calls, and tell how it ended."""
         self._settle()
+        if self._turn is not None and self._turn.status == "lost":
+            self._over(self._turn)
         for place, run in self._below:
             place.children.append(run.span)
         span = self.span
@@ -155,6 +161,7 @@ class Run:
         side = "root" if event.get("boundary") == "root" else "subcall"
         told = table(event.get(side))
         names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+        self.unusable += sum(_is_unusable(told.get(name)) for name in names)
         now = [count(told.get(name)) or 0 for name in names]
         added = [new - old for new, old in zip(now, self._counted[side], strict=True)]
         self._counted[side] = (now[0], now[1], now[2], now[3])
@@ -173,27 +180,25 @@ class Run:
     def _total(self, event: Mapping[str, Any]) -> None:
         """What all calls together took: more than what is known of each is told at the end."""
         for side in self._totals:
-            told = table(event.get(side))
-            used, made = count(told.get("input_tokens")), count(told.get("output_tokens"))
-            if used is not None and made is not None:
-                self._totals[side] = (used, made)
+            self._totals[side] = table(event.get(side)) or self._totals[side]
+        self._unattributed = count(table(event.get("unattributed")).get("total_tokens")) or 0
 
     def _settle(self) -> None:
-        """Tell tokens that are known of all calls of a kind, and not of each."""
+        """Tell tokens that are known of all calls of a kind and not of each, and calls that are not there."""
         calls = [span for span in self.span.walk() if span.kind in ("root_call", "sub_call")]
         for side, kind, named in (("root", "root_call", "root calls"), ("subcall", "sub_call", "sub-calls")):
-            if (total := self._totals[side]) is None:
-                continue
             mine = [call for call in calls if call.kind == kind]
-            known = [use for call in mine if (use := call.tokens.value) is not None]
-            left = total[0] - sum(use.input for use in known), total[1] - sum(use.output for use in known)
-            unknown = [call for call in mine if call.tokens.value is None]
-            if len(unknown) == 1 and min(left) >= 0 and any(left):
-                unknown[0].tokens = derived(TokenUse(*left), "what the other calls leave of the total")
-            elif any(left):
-                self._note(
-                    f"Tokens of {named} that are only in their total: {left[0]:,} in, {left[1]:,} out."
-                )
+            told = self._totals[side]
+            self.unusable += sum(map(_is_unusable, (told.get("input_tokens"), told.get("output_tokens"))))
+            used, made = count(told.get("input_tokens")), count(told.get("output_tokens"))
+            self.balance.compare(Total(named, used, made), mine)
+            answered = count(told.get("successes")) or 0
+            if answered > len(mine):
+                self._note(f"Of {answered:,} answered {named} {len(mine):,} are in the record.")
+                self.balance.lacks_calls = True
+        if self._unattributed:
+            self._note(f"Tokens that the engine could give to no call: {self._unattributed:,}.")
+            self.balance.lacks_calls = True
 
     def _reply(self, event: Mapping[str, Any]) -> None:
         self._replied = True
@@ -329,6 +334,10 @@ class Run:
         """The span ends with this event."""
         if self._now is not None and span.start.value is not None:
             span.seconds = derived((self._now - span.start.value) / 1e9)
+
+
+def _is_unusable(value: Any) -> bool:
+    return value is not None and count(value) is None
 
 
 def _calls(part: ForeignSpan) -> Iterator[ForeignSpan]:

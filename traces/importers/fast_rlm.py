@@ -15,7 +15,8 @@ from rlm_core.errors import InputError
 from traces.importers.fast_rlm_agents import Agent
 from traces.importers.foreign import ForeignRun
 from traces.importers.source import Source
-from traces.importers.values import digest, text
+from traces.importers.told import unusable
+from traces.importers.values import CIRCLE, Once, count, digest, heads_of_circles, text
 
 _EVENTS: Final = ("agent_start", "code_generated", "execution_result", "final_result", "agent_end")
 _NAMED: Final = 5  # lines whose numbers are told
@@ -45,9 +46,12 @@ def read(source: Source) -> Iterator[ForeignRun]:
     agents: dict[str, Agent] = {}
     asked_in: dict[str, list[Agent]] = defaultdict(list)  # by their caller, since its last step
     lost: list[int] = []
+    once = Once()
     for number, line in source.lines():
         if not isinstance(line, dict) or not _is_event(line):
             lost.append(number)
+            continue
+        if not once.is_first(_place(line), line):
             continue
         name, caller = line["run_id"], text(line.get("parent_run_id"))
         agent = agents.get(name)
@@ -59,14 +63,21 @@ def read(source: Source) -> Iterator[ForeignRun]:
     for caller, left in asked_in.items():
         if caller in agents:
             agents[caller].left_open(left)
+    problems = [*_about(lost), *once.problems("Lines")]
+    for name in heads_of_circles({name: agent.caller for name, agent in agents.items()}):
+        problems.append(CIRCLE.format(name[:80], "it is taken for a run of its own"))
+        agents[str(agents[name].caller)].disown(agents[name])
     tops = [agent for agent in agents.values() if agent.caller not in agents]
     if not tops:
         raise InputError(f"{source.name} holds no agent of fast-rlm that can be read.")
-    problems = list(_about(lost))
-    if circle := len(agents) - sum(len(list(agent.with_those_below())) for agent in tops):
-        problems.append(f"{circle:,} agents name each other as their callers: they are left out.")
     for agent in tops:
         yield _run(agent, problems)
+
+
+def _place(line: Mapping[str, Any]) -> tuple[str, str, int | None] | None:
+    """What no two lines of a log have in common; None for a step without a number."""
+    step = count(line.get("step"))
+    return None if "step" in line and step is None else (line["run_id"], line["event_type"], step)
 
 
 def _run(agent: Agent, problems: Sequence[str]) -> ForeignRun:
@@ -84,7 +95,7 @@ def _run(agent: Agent, problems: Sequence[str]) -> ForeignRun:
         stem=digest(agent.lines[:1]),
         top=agent.span,
         missing=missing,
-        problems=[*problems, *orphan],
+        problems=[*problems, *orphan, *unusable(agent.span)],
         closed=agent.ended,
     )
 

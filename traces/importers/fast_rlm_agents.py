@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from rlm_core import semconv as sc
 from traces.facts import LARGEST
-from traces.importers.foreign import ForeignSpan, TokenUse, Told, derived, missing, reported
+from traces.importers.foreign import ForeignSpan, Told, derived, missing, reported
 from traces.importers.source import as_text
-from traces.importers.values import count, dollars, exception_in, moment, some_text, table, text
+from traces.importers.told import cost_of, tokens_of, told
+from traces.importers.values import count, exception_in, moment, some_text, table, text
 
 _WHOLE: Final = "[FULL OUTPUT SHOWN]... "  # what the engine puts before output that it did not cut
 _EMPTY: Final = "[EMPTY OUTPUT]"  # what it writes where there was none
@@ -52,11 +54,16 @@ class Agent:
 
     def left_open(self, asked: Sequence[Agent]) -> None:
         """Agents asked in a step whose own line was never written."""
-        cell = ForeignSpan("cell", status="lost")
-        self.span.children.append(ForeignSpan("iteration", status="lost", children=[cell]))
+        call, cell = ForeignSpan("root_call"), ForeignSpan("cell", status="lost")  # its code ran: it replied
+        self.span.children.append(ForeignSpan("iteration", status="lost", children=[call, cell]))
         self._cells += 1
         self._groups.append((cell, list(asked)))
         self._note("The code of a step that was not over is not in the record.")
+
+    def disown(self, asked: Agent) -> None:
+        """Leave out an agent that cannot have been asked by this one; it has no caller then."""
+        asked.caller = None
+        self._groups = [(cell, [one for one in group if one is not asked]) for cell, group in self._groups]
 
     def with_those_below(self) -> Iterator[Agent]:
         """This agent and all that were asked below it, callers first."""
@@ -118,9 +125,9 @@ class Agent:
         called, replied = moment(times.get("llm_call_start")), moment(times.get("llm_call_end"))
         began, over = moment(times.get("execution_start")), moment(times.get("execution_end"))
         if called is not None or step != 0:
-            turn.children.append(_call(line, called, replied))
+            turn.children.append(_call(line, times))
         if text(line.get("code")) and (began is not None or line["event_type"] == "execution_result"):
-            turn.children.append(self._cell(line, began, over, asked))
+            turn.children.append(self._cell(line, times, asked))
         else:
             turn.status, turn.error = "error", ("no_code_block", "The reply had no code that could be run.")
             if asked:
@@ -132,11 +139,9 @@ class Agent:
             turn.seconds = derived((last - first) / 1e9)
         self.span.children.append(turn)
 
-    def _cell(
-        self, line: Mapping[str, Any], began: int | None, over: int | None, asked: Sequence[Agent]
-    ) -> ForeignSpan:
+    def _cell(self, line: Mapping[str, Any], times: Mapping[str, Any], asked: Sequence[Agent]) -> ForeignSpan:
         cell = ForeignSpan("cell", texts={sc.CODE: str(line["code"])})
-        cell.start, cell.seconds = _told(began, over)
+        cell.start, cell.seconds = _told(times.get("execution_start"), times.get("execution_end"))
         self._cells += 1
         self._groups.append((cell, list(asked)))
         output = some_text(line.get("output"))
@@ -156,26 +161,26 @@ class Agent:
         return cell
 
 
-def _call(line: Mapping[str, Any], called: int | None, replied: int | None) -> ForeignSpan:
+def _call(line: Mapping[str, Any], times: Mapping[str, Any]) -> ForeignSpan:
     call = ForeignSpan("root_call")
-    call.start, call.seconds = _told(called, replied)
+    call.start, call.seconds = _told(times.get("llm_call_start"), times.get("llm_call_end"))
     if reasoning := some_text(line.get("reasoning")):
         call.texts[sc.REASONING] = reasoning
     usage = table(line.get("usage"))
-    used, made = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    if used is not None and made is not None:
+    call.tokens = tokens_of(usage, "prompt_tokens", "completion_tokens", _NO_USAGE)
+    if call.tokens.value is not None:
         cached, thought = count(usage.get("cached_tokens")), count(usage.get("reasoning_tokens"))
-        use = TokenUse(used, made, cache_read=cached, reasoning=thought)
-        call.tokens = reported(use) if used or made else missing(_NO_USAGE)
-    if (usd := dollars(usage.get("cost"))) is not None:
-        call.cost = reported(usd)
+        call.tokens = reported(replace(call.tokens.value, cache_read=cached, reasoning=thought))
+    call.cost = cost_of(usage)
     return call
 
 
-def _told(start: int | None, end: int | None) -> tuple[Told[int], Told[float]]:
-    if start is None:
-        return missing(), missing()
-    return reported(start), missing() if end is None else reported((end - start) / 1e9)
+def _told(start: Any, end: Any) -> tuple[Told[int], Told[float]]:
+    """When something began and how long it took, by both times as the record has them."""
+    began, over = told(start, moment), told(end, moment)
+    if began.value is None or over.value is None:
+        return began, missing(over.why)
+    return began, reported((over.value - began.value) / 1e9)
 
 
 def _failed(cell: ForeignSpan, output: str) -> str:

@@ -6,7 +6,9 @@ code made. Of those the engine groups equal ones together: their order, and when
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -24,9 +26,11 @@ from traces.importers.foreign import (
     reported,
 )
 from traces.importers.source import Source, as_text
+from traces.importers.told import cost_of, milliseconds, tokens_of, unusable
+from traces.importers.totals import Balance, Total
 from traces.importers.values import (
     Document,
-    amount,
+    Once,
     count,
     digest,
     documents,
@@ -40,6 +44,7 @@ from traces.importers.values import (
 _STATUSES: Final = ("in_progress", "completed", "max_iterations", "error")
 _NOT_OUTPUTS: Final = frozenset(("trace", "evidence", "events"))
 _NO_USAGE: Final = "the engine writes 0 where the provider reports nothing, or a cache answered"
+_PREDICT: Final = re.compile(r"(?<![\w.])predict\b")
 _MISSING: Final = (
     "Prompts are not in the record: signature, instructions and inputs of a call stand for them.",
     "Of what the root wrote only its reasoning and its code are in the record; what it was sent is not.",
@@ -93,9 +98,13 @@ class _Trace:
         self._events = _Events(table(beside.get("evidence")))
         self._problems = [] if document.problem is None else [document.problem]
         self._missing = list(_MISSING)
+        self._balance = Balance(self._missing, self._problems)
         if "evidence" in beside:
             self._missing.append("Of the evidence beside the trace only times and inputs are taken in.")
-        self._steps = [step for step in items(self._trace.get("steps")) if isinstance(step, dict)]
+        listed = [step for step in items(self._trace.get("steps")) if isinstance(step, dict)]
+        once = Once()
+        self._steps = [step for step in listed if once.is_first(count(step.get("iteration")), step)]
+        self._problems += once.problems("Steps")
         self._top = ForeignSpan("run")
 
     def run(self) -> ForeignRun:
@@ -109,6 +118,7 @@ class _Trace:
             top.attributes[sc.LIMITS] = as_json({"max_iterations": most})
         self._events.put_on(top)
         self._extract(status)
+        self._compare(status)
         self._end(status)
         if top.start.value is None:
             self._missing.append("When the run began is not in the record: order and durations are known.")
@@ -116,8 +126,8 @@ class _Trace:
             self._missing.append("The question and the inputs are not in the record.")
         if sc.ANSWER not in top.texts:
             self._missing.append("The answer is not in the record.")
-        if self._unseen():
-            self._missing.append(NO_PREDICTIONS)
+        if self._balance.lacks_calls:
+            top.attributes[sc.IMPORT_LACKS_CALLS] = True
         return ForeignRun(
             format="predict-rlm",
             engine="predict-rlm",
@@ -126,7 +136,7 @@ class _Trace:
             root_model=model,
             sub_model=sub_model,
             missing=self._missing,
-            problems=self._problems,
+            problems=self._problems + unusable(top),
             closed=status != "in_progress" and self._whole,
         )
 
@@ -150,7 +160,7 @@ class _Trace:
         return iteration
 
     def _extract(self, status: str) -> None:
-        """The call that asks for an answer when the turns are used up: what it took is left of the total."""
+        """The call that asks for an answer when the turns are used up: what it took the total will tell."""
         total = table(table(self._trace.get("usage")).get("main"))
         of_steps = [table(table(step.get("usage")).get("main")) for step in self._steps]
         left = [
@@ -160,8 +170,6 @@ class _Trace:
         if status != "max_iterations" and not (status == "error" and min(left) > 0):
             return
         call = ForeignSpan("root_call", model=text(self._trace["model"]))
-        if min(left) >= 0 and any(left):
-            call.tokens = derived(TokenUse(*left), "what its steps leave of the total of the run")
         iteration = ForeignSpan("iteration", attributes={sc.FORCED: True}, children=[call])
         if status == "error":
             iteration.status = call.status = "error"
@@ -191,10 +199,28 @@ class _Trace:
             **({sc.FORCED: True} if forced else {sc.ANSWER_CELL: len(self._steps) - 1}),
         }
 
-    def _unseen(self) -> bool:
-        """Whether code calls `predict` and no such call is in the record."""
-        calls = any(items(step.get("predict_calls")) for step in self._steps)
-        return not calls and any("predict(" in str(step.get("code")) for step in self._steps)
+    def _compare(self, status: str) -> None:
+        """What the record says of all calls together, of steps and code, against the calls that it holds."""
+        spans, totals = list(self._top.walk()), table(self._trace.get("usage"))
+        roots = [span for span in spans if span.kind == "root_call"]
+        subs = [span for span in spans if span.kind == "sub_call"]
+        self._balance.compare(_total("root calls", [totals.get("main")]), roots)
+        of_steps = [table(step.get("usage")).get("sub") for step in self._steps]
+        groups = [table(group) for step in self._steps for group in items(step.get("predict_calls"))]
+        sums = ([totals.get("sub")], of_steps, [group.get("total_usage") for group in groups])
+        said = [_total("sub-calls", usages) for usages in sums]
+        total = max(said, key=_size)
+        self._balance.compare(total, subs)
+        if (0, 0) < _size(said[0]) < _size(total):
+            self._balance.compare(said[0], subs)
+        if not subs and (_size(total) > (0, 0) or any(map(_predicts, self._steps))):
+            self._missing.append(NO_PREDICTIONS)
+            self._balance.lacks_calls = True
+        told = count(self._trace.get("iterations"))
+        if told is not None and told > len(self._steps) and status != "in_progress":
+            self._balance.lacks_calls = True
+            if self._whole:
+                self._problems.append(f"The run had {told:,} steps; the record holds {len(self._steps):,}.")
 
 
 class _Events:
@@ -262,21 +288,34 @@ def _tool(one: Mapping[str, Any]) -> ForeignSpan:
     return tool
 
 
+def _predicts(step: Mapping[str, Any]) -> bool:
+    """Whether its code names `predict`, the one way to ask the sub-model."""
+    return _PREDICT.search(str(step.get("code"))) is not None
+
+
+def _total(named: str, usages: Sequence[Any]) -> Total:
+    """The sum of some usages, as far as they can be used; a 0 of them is taken as unknown."""
+    told = [table(usage) for usage in usages]
+    used, made = (sum(count(one.get(f"{side}_tokens")) or 0 for one in told) for side in ("input", "output"))
+    usd = sum((dollars(one.get("cost")) or Decimal(0) for one in told), Decimal(0))
+    return Total(named, used or None, made or (0 if used else None), usd or None)
+
+
+def _size(total: Total) -> tuple[Decimal, int]:
+    return total.usd or Decimal(0), (total.input or 0) + (total.output or 0)
+
+
 def _use(usage: Mapping[str, Any]) -> Told[TokenUse]:
-    used, made = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
-    if used is None or made is None:
-        return missing()
-    return reported(TokenUse(used, made)) if used or made else missing(_NO_USAGE)
+    return tokens_of(usage, "input_tokens", "output_tokens", _NO_USAGE)
 
 
-def _cost(usage: Mapping[str, Any]) -> Told[Any]:
-    usd = dollars(usage.get("cost"))
-    return reported(usd) if usd else missing()
+def _cost(usage: Mapping[str, Any]) -> Told[Decimal]:
+    cost = cost_of(usage)
+    return cost if cost.value else missing(cost.why)
 
 
 def _seconds(timed: Mapping[str, Any]) -> Told[float]:
-    milliseconds = amount(timed.get("duration_ms"))
-    return missing() if milliseconds is None else reported(milliseconds / 1000)
+    return milliseconds(timed.get("duration_ms"))
 
 
 def _finished(call: ForeignSpan, told: Mapping[str, Any]) -> None:

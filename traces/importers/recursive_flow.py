@@ -14,11 +14,22 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from traces.importers.foreign import NO_TIMES, ForeignRun, derived
 from traces.importers.recursive_flow_turns import Agent, Turns
 from traces.importers.source import Source
-from traces.importers.values import digest, items, moment, table, text, whole_or_part
+from traces.importers.told import unusable
+from traces.importers.values import (
+    CIRCLE,
+    digest,
+    heads_of_circles,
+    items,
+    moment,
+    table,
+    text,
+    whole_or_part,
+)
 
 _FILES: Final = 200_000  # of a run folder
 _LOOKED_AT: Final = 20  # agents of a folder without a manifest, to recognise it
@@ -41,6 +52,7 @@ class _Graph:
     saved_ns: int | None = None
     problems: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # problems by which calls are lost
 
 
 def recognises(source: Source) -> bool:
@@ -148,19 +160,17 @@ def _of_folder(source: Source) -> _Graph:
         graph.problems.append("There is no readable graph.json: agents were found by their own files.")
     for place in _agent_files(source):
         meta = source.inside(*place, "agent.json").document()
-        nodes = list(_session(source.inside(*place, "session.jsonl"), graph.problems))
+        nodes = list(_session(source.inside(*place, "session.jsonl"), graph.lost))
         agent = Agent.of(table(meta), nodes, None)
         if agent is None:
-            graph.problems.append(
-                f"{'/'.join((*place, 'agent.json'))} cannot be read: that agent is left out."
-            )
+            graph.lost.append(f"{'/'.join((*place, 'agent.json'))} cannot be read: that agent is left out.")
         elif agent.agent_id in graph.agents:
             graph.problems.append(f"There are two agents {agent.agent_id[:80]}: the second is left out.")
         else:
             graph.agents[agent.agent_id] = agent
     lost = [name for name in map(str, items(manifest.get("agents"))) if name not in graph.agents]
     if lost:
-        graph.problems.append(
+        graph.lost.append(
             f"Agents named in graph.json without files: {', '.join(name[:80] for name in lost[:5])}"
             + (f" and {len(lost) - 5:,} more." if len(lost) > 5 else ".")
         )
@@ -188,15 +198,15 @@ def _agent_files(source: Source) -> Iterator[tuple[str, ...]]:
             folders.clear()
 
 
-def _session(source: Source, problems: list[str]) -> Iterator[Mapping[str, Any]]:
+def _session(source: Source, lost: list[str]) -> Iterator[Mapping[str, Any]]:
     if not source.path.is_file() or source.path.is_symlink():
-        problems.append(f"{source.name} is not there: what that agent did is lost.")
+        lost.append(f"{source.name} is not there: what that agent did is lost.")
         return
     for number, value in source.lines():
         if isinstance(value, dict):
             yield value
         else:
-            problems.append(f"{source.name}, line {number}: no node can be read there.")
+            lost.append(f"{source.name}, line {number}: no node can be read there.")
 
 
 def _run(graph: _Graph) -> ForeignRun:
@@ -210,8 +220,11 @@ def _run(graph: _Graph) -> ForeignRun:
     missing = [*_MISSING, *graph.missing]
     for told in (turn.missing for turn in turns.values()):
         missing += [sentence for sentence in told if sentence not in missing]
+    if graph.lost or any(turn.lacks_calls for turn in turns.values()):
+        top.attributes[sc.IMPORT_LACKS_CALLS] = True
     if not root.finished:
         missing.append("The record ends before the run does: it has no answer.")
+    problems = [*graph.problems, *graph.lost, *(said for turn in turns.values() for said in turn.problems)]
     return ForeignRun(
         format="recursive-flow",
         engine="recursive-flow",
@@ -221,7 +234,7 @@ def _run(graph: _Graph) -> ForeignRun:
         root_model=root.model,
         sub_model=next(filter(None, models), None),
         missing=missing,
-        problems=graph.problems + [problem for turn in turns.values() for problem in turn.problems],
+        problems=problems + unusable(top),
         closed=root.finished,
     )
 
@@ -237,12 +250,22 @@ def _nest(graph: _Graph, turns: Mapping[str, Turns]) -> None:
                     f"Who launched the agent {name[:80]} is not in the record: it stands at the end."
                 )
             below[above].append(name)
-    placed, waiting = {graph.root}, [graph.root]
+    placed: set[str] = set()
+    _place(graph.root, below, placed, turns)
+    callers = {name: agent.parent for name, agent in graph.agents.items() if name != graph.root}
+    for name in heads_of_circles(callers):
+        graph.problems.append(CIRCLE.format(name[:80], "it stands at the end"))
+        turns[graph.root].launch({name: turns[name]})
+        _place(name, below, placed, turns)
+
+
+def _place(top: str, below: Mapping[str, list[str]], placed: set[str], turns: Mapping[str, Turns]) -> None:
+    """Put all agents below one into the cells that launched them."""
+    placed.add(top)
+    waiting = [top]
     while waiting:
         above = waiting.pop()
         inside = [name for name in below[above] if name not in placed]
         turns[above].launch({name: turns[name] for name in inside})
         placed.update(inside)
         waiting += inside
-    if lost := [name for name in graph.agents if name not in placed]:  # they name each other as their parents
-        graph.problems.append(f"{len(lost):,} agents name each other as their callers: they are left out.")

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.telemetry import as_json, sha256_text
-from traces.importers.foreign import ForeignSpan, TokenUse, missing, reported
+from traces.importers.foreign import ForeignSpan, missing
 from traces.importers.source import as_text
-from traces.importers.values import count, exception_in, items, some_text, table, text
+from traces.importers.told import tokens_of
+from traces.importers.values import Once, count, exception_in, in_order, items, some_text, table, text
 
 _PLACE: Final = "recursive_flow."  # of facts for which there is no key of ours
 _LARGEST_INPUTS: Final = 16_000_000  # chars of all inputs of an agent: larger ones are kept as hashes
@@ -63,13 +64,17 @@ class Turns:
         self.span = ForeignSpan("run", status="lost", attributes={_PLACE + "agent_id": agent.agent_id})
         self._messages: list[tuple[str, str]] = []
         self._newest: list[str] = []  # parts of the last message, which may still grow
+        self.lacks_calls = False  # its code asks models in a way that leaves nothing in the record
         self._shown = self._turns = self._cells = self._unknown = self._cut = 0
         self._iteration: ForeignSpan | None = None
         self._cell: ForeignSpan | None = None
         self._cells_of: dict[str, ForeignSpan] = {}  # by the nodes that ran their code
         self._awaited: list[tuple[ForeignSpan, list[str]]] = []
         self._describe()
-        for node in agent.nodes:
+        once, named = Once(), f"Nodes of the agent {agent.agent_id[:80]}"
+        nodes = [node for node in agent.nodes if once.is_first(text(node.get("id")), node)]
+        self.problems += once.problems(named)
+        for node in in_order(nodes, named, self.problems):
             self._take(node)
         self.span.model = self.model or text(agent.meta.get("model"))
         self._tell()
@@ -174,9 +179,7 @@ class Turns:
         call.status, call.model = "ok", text(node.get("model"))
         call.texts[sc.RESPONSE] = reply = some_text(node.get("reply")) or ""
         self.model = self.model or call.model
-        used, made = count(node.get("input_tokens")), count(node.get("output_tokens"))
-        if used is not None and made is not None:
-            call.tokens = reported(TokenUse(used, made)) if used or made else missing(_NO_USAGE)
+        call.tokens = tokens_of(node, "input_tokens", "output_tokens", _NO_USAGE)
         self._say("assistant", reply)
 
     def _execute(self, node: Mapping[str, Any]) -> None:
@@ -185,6 +188,7 @@ class Turns:
             self._cell = ForeignSpan("cell", status="lost", texts={sc.CODE: str(node["code"])})
             self._cell.attributes = _where(node)
             iteration.children.append(self._cell)
+            self.lacks_calls |= "llm_query_batched" in str(node["code"])
             self._cells += 1
         if self._cell is not None:
             self._cells_of[str(node.get("id"))] = self._cell

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from rlm_core.telemetry import sha256_text
@@ -24,6 +25,8 @@ _DEAREST: Final = Decimal(10**9)  # US dollars
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]|[^\s{}\[\],:"]+|"', re.DOTALL)
 _CLOSES: Final = {"{": "}", "[": "]"}
+#: Said of an agent with its name and what became of it.
+CIRCLE: Final = "The agent {} names one below it, or itself, as its caller, which cannot be: {}."
 #: A line that names an exception, as Python prints the last line of a traceback.
 _RAISED: Final = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)):? ?(.*)")
 
@@ -98,6 +101,62 @@ def some_text(value: Any) -> str | None:
 def digest(value: Any) -> str:
     """What tells one content from others: the sha256 of its JSON."""
     return sha256_text(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str))
+
+
+class Once:
+    """Parts of a record that must stand in it once: what of it is repeated would be counted twice."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, str] = {}
+        self._again = self._changed = 0
+
+    def is_first(self, name: Hashable, value: Any) -> bool:
+        """Whether no part of this name came before; of None, what has no name, always."""
+        if name is None:
+            return True
+        said = digest(value)
+        if name not in self._seen:
+            self._seen[name] = said
+            return True
+        self._again += 1
+        self._changed += self._seen[name] != said
+        return False
+
+    def problems(self, named: str) -> list[str]:
+        """A sentence on parts that were repeated, if there were any."""
+        if not self._again:
+            return []
+        others = f"; {self._changed:,} of them said something else" if self._changed else ""
+        return [
+            f"{named} that are in the record more than once, and taken in once: {self._again:,}{others}; "
+            "the first one counts."
+        ]
+
+
+def in_order(parts: list[Mapping[str, Any]], named: str, problems: list[str]) -> list[Mapping[str, Any]]:
+    """Parts of a record by their number `seq`, where all have one; that they stood otherwise is a problem."""
+    numbers = [count(part.get("seq")) for part in parts]
+    told = [number for number in numbers if number is not None]
+    if len(told) < len(numbers) or told == sorted(told):
+        return parts
+    problems.append(f"{named} do not stand in the order of their numbers (seq): they were put in order.")
+    return [part for _, part in sorted(zip(told, parts, strict=True), key=itemgetter(0))]
+
+
+def heads_of_circles(callers: Mapping[str, str | None]) -> list[str]:
+    """Of those that lead back to themselves from caller to caller the first of each circle."""
+    found, seen = [], set[str]()
+    order = {name: number for number, name in enumerate(callers)}
+    for name in callers:
+        path: dict[str, int] = {}
+        above: str | None = name
+        while above is not None and above in callers and above not in seen and above not in path:
+            path[above] = len(path)
+            above = callers[above]
+        if above is not None and above in path:
+            found.append(min(list(path)[path[above] :], key=order.__getitem__))
+        seen.update(path)
+    return found
 
 
 def exception_in(output: str) -> tuple[str, str, str] | None:
