@@ -232,6 +232,19 @@ def test_a_spool_without_its_beginning_is_brought_along_too(home: Home, other: H
     assert view.summary.problems == 1
 
 
+@pytest.mark.parametrize("kept", [slice(None, None, -1), slice(-2, None)])
+def test_lines_in_another_order_and_the_last_ones_alone_make_no_run(
+    home: Home, other: Home, out: Out, tmp_path: Path, kept: slice
+) -> None:
+    record_run(home)
+    envelope, *records = out(home, RUN).read_text("utf-8").splitlines()
+    file = tmp_path / "turned.jsonl"
+    file.write_text("\n".join([envelope, *records[kept]]), "utf-8")
+    (refused,) = import_paths(other, [file])
+    assert isinstance(refused, Refused) and "stand in another order than they were written in" in refused.why
+    assert not list_runs(other)
+
+
 def test_a_newer_format_is_left_alone(home: Home, other: Home, out: Out) -> None:
     record_run(home)
     first = out(home, RUN)

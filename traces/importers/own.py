@@ -51,11 +51,17 @@ def recognises(source: Source) -> bool:
 def take_in(names: Names, source: Source) -> Iterator[Written]:
     """Put the runs of a source into the spools of the home of `names`, each under its own if that is free.
 
-    Raises InputError for what holds no run, or was written in a newer format; RecordError.
+    Raises InputError for what holds no run, has its lines in another order, or was written in a newer format;
+    RecordError.
     """
     empty = None
     for (_, looked), (number, lines) in zip(_runs(source), _runs(source), strict=False):  # it may grow
         found = _Found.out_of(looked)
+        if found.records and not found.first and not found.rows:
+            raise InputError(
+                "it holds lines of a run without its first one and without any span that can be "
+                "read: lines are missing, or stand in another order than they were written in"
+            )
         if found.records:
             yield found.put(names, source.name, (value for _, value in lines))
         elif number or empty is None:
