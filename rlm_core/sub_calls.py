@@ -291,8 +291,7 @@ class SubCalls:
             raise
 
     def _failed(self, span: RunSpan, kind: str, message: str) -> Reply:
-        self.state.failed_sub_calls += 1
-        self.state.progress.calls_failed += 1
+        self._count_failure()
         span.fail(kind, message)
         return error_reply(kind, message)
 
@@ -328,6 +327,10 @@ class SubCalls:
         self.state.sub_calls += 1
         self.state.progress.calls_done += 1
 
+    def _count_failure(self) -> None:
+        self.state.failed_sub_calls += 1
+        self.state.progress.calls_failed += 1
+
     def _asked(self, slot: Slot) -> dict[str, Attribute | None]:
         """The prompt of a call that is turned away, as far as there is one; of one too large, its length."""
         parts = slot.whole()
@@ -349,16 +352,10 @@ class SubCalls:
         }
 
     def _serve_known(self, span: RunSpan, reply: Reply, source: str = "record") -> Reply:
-        span.set({**NOTHING_BILLED, sc.SERVED_FROM: source})
         self._count()
         if "err" in reply:
-            span.fail(reply["err"], reply["msg"])
-        else:
-            text = reply["ok"]
-            span.text(sc.RESPONSE, text)
-            facts: dict[str, Attribute | None] = {sc.PREVIEW: preview(text), sc.OI_OUTPUT: preview(text)}
-            span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
-        return reply
+            self._count_failure()
+        return _known(span, reply, source)
 
     def text_of(self, parts: list[Part]) -> str:
         """Parts as text; raises `CorpusError` for a place outside the corpus. Check `chars_of` first."""
@@ -404,7 +401,7 @@ class SubCalls:
             sc.ITERATION: self.iteration,
         }
         span = self.state.recorder.start("run", sc.NAME_RUN, parent, {**place, **facts})
-        return self._serve_known(span, reply, source)
+        return _known(span, reply, source)
 
     def recorded(self, key: tuple[str, int]) -> Reply | None:
         """The reply this run already has for a call."""
@@ -484,3 +481,16 @@ def _end(span: RunSpan, completion: Completion) -> str:
     facts = {**response_attributes(completion), sc.OI_OUTPUT: preview(text), sc.PREVIEW: preview(text)}
     span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
     return text
+
+
+def _known(span: RunSpan, reply: Reply, source: str) -> Reply:
+    """Close the span of a sub-call or child run that was answered out of `source`."""
+    span.set({**NOTHING_BILLED, sc.SERVED_FROM: source})
+    if "err" in reply:
+        span.fail(reply["err"], reply["msg"])
+        return reply
+    text = reply["ok"]
+    span.text(sc.RESPONSE, text)
+    facts: dict[str, Attribute | None] = {sc.PREVIEW: preview(text), sc.OI_OUTPUT: preview(text)}
+    span.end("ok", {**facts, sc.RESPONSE_NORM_HASH: sha256_text(normalise(text))})
+    return reply

@@ -128,6 +128,8 @@ def _goes_on(home: Home, whole: RunView, asked: Counter[str], number: int, folde
     in_flight = sum(s.status != "ok" for s in view.spans if s.kind == "attempt")
     assert not again.asked - asked and again.asked.total() <= asked.total() - answered + in_flight
     assert more.before.usd == attempts(view)
+    counts, shown = (answer.sub_calls, answer.failed_sub_calls), new.summary
+    assert counts == (shown.sub_calls, shown.failed_sub_calls)
     spent = Decimal(json.loads(new.spans[0].attributes[sc.LEDGER])["usd"]["spent"])
     assert spent == attempts(view) + attempts(new) >= attempts(whole)
     shutil.rmtree(folder)
@@ -147,7 +149,7 @@ def test_a_tree_of_depth_two_killed_anywhere_goes_on_and_every_attempt_counts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     without_workers(monkeypatch, CELLS)
-    _every(333, Home(tmp_path / "home"), tmp_path)
+    _every(160, Home(tmp_path / "home"), tmp_path)
 
 
 @pytest.mark.full
