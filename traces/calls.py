@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from traces.home import Home
+from traces.refused import LIMITS, refused
 from traces.rows import SpanRow
 from traces.runs import Current, Warn, current, resolve_run, spool_views
 from traces.store import append_spans, in_memory, rows_of
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 _LIVE = "live_span"
 _LIVE_RUNS = "live_run"
-_REPLAYS = "replay_run"
+_FREE = "free_call"
+_UNSENT = "unsent_call"
+_REFUSED = f"status = 'error' AND error_type IN {LIMITS!r}"
 _TRIED = "tried_call"
 _OPEN = "open_call"
 _SO_FAR = "so_far"
@@ -36,9 +39,9 @@ class Spans:
     """A connection, and the spans as a table expression in SQL with its values.
 
     `gaps` counts the runs that lack records (those of a demo model cost nothing whatever they lack);
-    `corpora` is a table expression of `run_id` and `corpus_id`, of these runs and maybe of others. Calls of
-    replays and resumed runs that no model was asked for are not among the spans; `served` counts them. The
-    table has a column `so_far_usd`, see `SpanRow`.
+    `corpora` is a table expression of `run_id` and `corpus_id`, of these runs and maybe of others. Calls that
+    no model was asked for are not among the spans: `served` counts them, and `refused` those of them that a
+    limit refused. The table has a column `so_far_usd`, see `SpanRow`.
     """
 
     con: DuckDBPyConnection
@@ -47,6 +50,7 @@ class Spans:
     gaps: int
     corpora: str
     served: int = 0
+    refused: int = 0
 
     def rows(self, sql: str, more: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query in which `{spans}` stands once for the table; `more` are values after its own."""
@@ -71,10 +75,9 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
         table = f"SELECT * FROM span WHERE {where}"
         lacking = f"SELECT count(*) FROM run WHERE {where} AND ({_LACKING})"
         ((gaps,),) = rows_of(con, lacking, values)
-        served = 0
-        if left_out := _leave_out_served(con, stack, where, values):
-            sql = f"SELECT count(*) FROM span WHERE {where} AND {left_out}"
-            ((served,),) = rows_of(con, sql, values)
+        served = turned_away = 0
+        if left_out := _leave_out_unsent(con, stack, where, values):
+            ((served, turned_away),) = rows_of(con, f"SELECT count(*), count_if({_REFUSED}) FROM {_UNSENT}")
             table += f" AND NOT ({left_out})"
         corpora = "(SELECT run_id, corpus_id FROM run)"
         live = [run_id for run_id in now.spools if wanted is None or run_id in wanted]
@@ -84,13 +87,14 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
             for view in spool_views(home, live, warn):
                 counted = _asked(view)
                 served += len(view.spans) - len(counted)
+                turned_away += len(refused(view.spans))
                 append_spans(con, counted, _LIVE)
                 rows_of(con, f"INSERT INTO {_LIVE_RUNS} VALUES (?, ?)", [view.run_id, view.summary.corpus_id])
                 gaps += (view.summary.problems > 0 and not view.summary.demo) or _lacks_calls(view)
             table += f" UNION ALL SELECT * FROM {_LIVE}"
             stored = f"SELECT run_id, corpus_id FROM run ANTI JOIN {_LIVE_RUNS} USING (run_id)"
             corpora = f"({stored} UNION ALL FROM {_LIVE_RUNS})"
-        yield Spans(con, _with_so_far(con, stack, table, values), values, gaps, corpora, served)
+        yield Spans(con, _with_so_far(con, stack, table, values), values, gaps, corpora, served, turned_away)
 
 
 def _lacks_calls(view: RunView) -> bool:
@@ -113,41 +117,48 @@ def _with_so_far(con: DuckDBPyConnection, stack: ExitStack, table: str, values: 
     return f"(FROM ({table}) LEFT JOIN {_SO_FAR} USING (run_id, span_id))"
 
 
-def _leave_out_served(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> str:
-    """SQL that holds for the calls of stored replays and resumed runs that no model was asked for; "" when
-    there is none of either.
+def _leave_out_unsent(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> str:
+    """SQL that holds for the stored calls that no model was asked for; "" when there is none. They are in a
+    table of their own then.
 
-    Such a call was served from a record or by a patch, or refused: it has no attempt, and nothing is billed.
+    Such a call was served from a record, a cache or by a patch, refused, or stopped before it was sent: it
+    has no attempt, and nothing is billed.
     """
-    replays = f"SELECT run_id FROM run WHERE {where} AND (replay_of IS NOT NULL OR resumed_from IS NOT NULL)"
-    temporary(con, stack, _REPLAYS, replays, values)
-    if not rows_of(con, f"FROM {_REPLAYS} LIMIT 1"):
+    unsent = f"""SELECT run_id, span_id, kind, status, error_type FROM span WHERE {where}
+        AND kind IN {CALL_KINDS!r} AND cost_status = 'free' AND tok_input IS NULL AND end_ns IS NOT NULL
+        AND trust IS NULL"""
+    temporary(con, stack, _FREE, unsent, values)
+    if not rows_of(con, f"FROM {_FREE} LIMIT 1"):
         return ""
-    tried = f"""SELECT DISTINCT run_id, parent_id AS span_id FROM span SEMI JOIN {_REPLAYS} USING (run_id)
+    tried = f"""SELECT DISTINCT run_id, parent_id AS span_id FROM span
+        SEMI JOIN (SELECT DISTINCT run_id FROM {_FREE}) USING (run_id)
         WHERE kind = 'attempt' AND tok_input IS NULL AND parent_id IS NOT NULL"""
     temporary(con, stack, _TRIED, tried)
-    served = f"""coalesce(kind IN {CALL_KINDS!r} AND cost_status = 'free' AND tok_input IS NULL
-        AND end_ns IS NOT NULL, FALSE) AND run_id IN (FROM {_REPLAYS})"""
-    if rows_of(con, f"FROM {_TRIED} LIMIT 1"):
-        served += f" AND (run_id, span_id) NOT IN (FROM {_TRIED})"
-    return served
+    temporary(con, stack, _UNSENT, f"FROM {_FREE} ANTI JOIN {_TRIED} USING (run_id, span_id)")
+    return f"(run_id, span_id) IN (SELECT run_id, span_id FROM {_UNSENT})"
 
 
 def _asked(view: RunView) -> Sequence[SpanRow]:
-    """The spans of a run, without the calls of a replay or resumed run that no model was asked for."""
-    if not view.summary.plays_a_record:
-        return view.spans
-    attempted = {span.parent_id for span in view.spans if span.kind == "attempt"}
-    return [span for span in view.spans if span.span_id in attempted or not _is_served(span)]
+    """The spans of a run, without the calls that no model was asked for."""
+    unsent = {span.span_id for span in view.spans if _is_free(span)}
+    if unsent:
+        unsent.difference_update(span.parent_id or "" for span in view.spans if span.kind == "attempt")
+    return [span for span in view.spans if span.span_id not in unsent] if unsent else view.spans
 
 
 def served_calls(view: RunView) -> Mapping[str, int]:
-    """How many calls of a replay or resumed run no model was asked for, by kind: `root_call`, `sub_call`."""
-    return Counter(span.kind for span in view.spans) - Counter(span.kind for span in _asked(view))
+    """How many calls of a replay or resumed run no model was asked for, by kind: `root_call`, `sub_call`.
+    Those that a limit refused are not among them.
+    """
+    if not view.summary.plays_a_record:
+        return {}
+    turned_away = refused(view.spans)
+    made = Counter(span.kind for span in view.spans if span.span_id not in turned_away)
+    return made - Counter(span.kind for span in _asked(view))
 
 
-def _is_served(span: SpanRow) -> bool:
-    billed = span.cost_status != "free" or span.tokens is not None
+def _is_free(span: SpanRow) -> bool:
+    billed = span.cost_status != "free" or span.tokens is not None or span.trust is not None
     return span.kind in CALL_KINDS and not billed and span.end_ns is not None
 
 

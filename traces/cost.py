@@ -80,11 +80,12 @@ def cost_report(
     """Spend of the given runs (of all runs when none is given), grouped.
 
     {total_usd, known_usd, cost_status, tokens, calls, rows: [{<keys of by>, cost_usd, known_usd, cost_status,
-    tokens, calls, p50_usd, p95_usd, max_usd}], runs_with_gaps, served_calls}, dearest first. The total is a
-    lower bound where runs lack records; rows say what is on record. `served_calls`: calls of replays that no
-    model was asked for, in no figure. With `class`, tokens are the billable ones of
-    that class; the class None holds what cannot be told apart by class. A day is the UTC date on which a call
-    began, a corpus the id of the run's; None: not recorded. Raises InputError for an unknown key or run.
+    tokens, calls, p50_usd, p95_usd, max_usd}], runs_with_gaps, served_calls, refused_calls}, dearest first.
+    The total is a lower bound where runs lack records; rows say what is on record. `served_calls`: calls that
+    no model was asked for, in no figure; `refused_calls`: those of them that a limit refused. With `class`,
+    tokens are the billable ones of that class; the class None holds what cannot be told apart by class. A day
+    is the UTC date on which a call began, a corpus the id of the run's; None: not recorded. Raises InputError
+    for an unknown key or run.
     """
     keys = check_keys(by)
     with spans_of(home, run_refs, warn) as spans:
@@ -95,7 +96,8 @@ def report_of(spans: Spans, keys: Sequence[str]) -> dict[str, Any]:
     """The document of `cost_report`, for these spans and keys that were checked."""
     whole, groups = grouped(spans, keys)
     whole.add_gaps(spans.gaps)
-    return {**report_json(keys, whole, groups), "runs_with_gaps": spans.gaps, "served_calls": spans.served}
+    left_out = {"served_calls": spans.served, "refused_calls": spans.refused}
+    return {**report_json(keys, whole, groups), "runs_with_gaps": spans.gaps, **left_out}
 
 
 def grouped(spans: Spans, keys: Sequence[str]) -> tuple[Spend, dict[Key, Group]]:

@@ -11,6 +11,7 @@ from traces.facts import Facts
 from traces.finding import Finding, ids, names_of, number_of, some_of, spans_of
 from traces.imported import is_foreign
 from traces.limits import limits
+from traces.refused import refused
 from traces.rows import SpanRow
 from traces.view import RunView
 
@@ -79,10 +80,11 @@ def budget(view: RunView) -> Iterator[Finding]:
         if limit.over:
             words = f"More {limit.name} than allowed: {limit.words}."
             yield Finding("overshoot", "check", words)
-    refused = [span for span in spans_of(view, "sub_call") if span.error_type in ("budget", "depth")]
-    if refused:
-        words = f"{number_of(len(refused), 'sub-call')} never took place: a limit of the run refused them."
-        yield Finding("refused", "serious", words, len(refused), ids(refused))
+    turned_away = refused(view.spans)
+    found = [span for span in spans_of(view, "sub_call") if span.span_id in turned_away]
+    if found:
+        words = f"{number_of(len(found), 'sub-call')} never took place: a limit of the run refused them."
+        yield Finding("refused", "serious", words, len(found), ids(found))
 
 
 def compacted(view: RunView) -> Iterator[Finding]:

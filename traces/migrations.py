@@ -88,6 +88,21 @@ def _add_what_imports_say(con: DuckDBPyConnection) -> None:
     ).fetchall()
 
 
+def _add_refused_calls(con: DuckDBPyConnection) -> None:
+    """Sub-calls that a limit refused were counted among those that were made, and among the failed ones."""
+    con.execute("ALTER TABLE run ADD COLUMN refused_sub_calls BIGINT DEFAULT 0").fetchall()
+    con.execute(
+        """UPDATE run SET refused_sub_calls = r.calls, sub_calls = sub_calls - r.calls,
+            failed_sub_calls = failed_sub_calls - r.calls
+        FROM (SELECT run_id, count(*) AS calls FROM span s WHERE kind = 'sub_call' AND status = 'error'
+            AND error_type IN ('budget', 'depth') AND cost_status = 'free' AND tok_input IS NULL
+            AND trust IS NULL AND NOT EXISTS (SELECT 1 FROM span a WHERE a.kind = 'attempt'
+                AND a.run_id = s.run_id AND a.parent_id = s.span_id)
+            GROUP BY run_id) r
+        WHERE run.run_id = r.run_id"""
+    ).fetchall()
+
+
 #: Number -> (name, step). Numbers start at 1 and have no gaps.
 MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     1: ("first schema", _create_tables),
@@ -96,6 +111,7 @@ MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     4: ("runs of other engines, and how far their numbers can be trusted", _add_imports),
     5: ("calls of other engines without tokens", _add_untold_calls),
     6: ("files of other engines, and whether they tell of sub-calls", _add_what_imports_say),
+    7: ("sub-calls that a limit refused", _add_refused_calls),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from rlm_core import semconv as sc
 from traces.facts import Facts
 from traces.limits import Limit, limits
+from traces.refused import refused
 from traces.rows import SpanRow
 from traces.siblings import siblings_of
 from traces.summing import CALL_KINDS, Spend, spend_of
@@ -35,13 +36,15 @@ _FIRST_WORD: Final = re.compile(r"\A\S{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """What one cell started. `cell` is None for calls whose cell is not on record; `outcomes` are those of
-    sub-calls and child runs by the words of `traces.tree.OUTCOMES`; `spend` is that of all calls below it.
+    """What one cell started. `cell` is None for calls whose cell is not on record; `refused` are calls that a
+    limit refused, in no other number; `outcomes` are those of sub-calls and child runs by the words of
+    `traces.tree.OUTCOMES`; `spend` is that of all calls below it.
     """
 
     cell: SpanRow | None
     sub_calls: int
     child_runs: int
+    refused: int
     outcomes: Mapping[str, int]
     spend: Spend
 
@@ -65,7 +68,8 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """See the module. `by_depth` counts (sub-calls, child runs) by the depth of the run they belong to;
+    """See the module. `by_depth` counts (sub-calls, child runs) by the depth of the run they belong to; calls
+    that a limit refused are among the `events` only, and beside what their cell started;
     `rest` counts what the three lists leave out; `dear_by` is "cost", or "tokens" where no cost is known.
     """
 
@@ -82,11 +86,13 @@ class Overview:
 
 def overview(view: RunView) -> Overview:
     """The overview of a run, ended or not."""
-    below = [span for span in view.spans if span.kind == "sub_call" or span.is_child_run]
+    started = [span for span in view.spans if span.kind == "sub_call" or span.is_child_run]
+    turned_away = refused(view.spans)
+    below = [span for span in started if span.span_id not in turned_away]
     calls = [span for span in below if span.kind == "sub_call"]
-    fan_outs = sorted(_fan_outs(view, below), key=lambda one: -one.sub_calls - one.child_runs)
+    fan_outs = sorted(_fan_outs(view, started, turned_away), key=lambda one: -one.sub_calls - one.child_runs)
     patterns = sorted(_patterns(calls), key=lambda group: -len(group))
-    asked = [span for span in view.spans if span.kind in CALL_KINDS]
+    asked = [span for span in view.spans if span.kind in CALL_KINDS and span.span_id not in turned_away]
     dear_by = "cost" if any(span.cost_usd for span in asked) else "tokens"
     dearest = sorted(asked, key=_cost if dear_by == "cost" else _tokens, reverse=True)
     listed = tuple(fan_outs[:_LISTED])
@@ -98,7 +104,7 @@ def overview(view: RunView) -> Overview:
         dear_by=dear_by,
         total=spend_of(asked),
         limits=tuple(limits(view)),
-        events=_events(view),
+        events=_events(view, turned_away),
         rest={
             "cells": len(fan_outs) - len(listed),
             "patterns": max(0, len(patterns) - _LISTED),
@@ -123,16 +129,18 @@ def _by_depth(below: Iterable[SpanRow]) -> dict[int, tuple[int, int]]:
     return {depth: (calls, children) for depth, (calls, children) in sorted(counts.items())}
 
 
-def _fan_outs(view: RunView, below: Iterable[SpanRow]) -> Iterator[FanOut]:
+def _fan_outs(view: RunView, below: Iterable[SpanRow], turned_away: Collection[str]) -> Iterator[FanOut]:
     started: dict[str | None, list[SpanRow]] = defaultdict(list)
     for span in below:
         started[_cell_of(view, span)].append(span)
     spends = _spend_below(view)
-    for cell, spans in started.items():
+    for cell, every in started.items():
+        spans = [span for span in every if span.span_id not in turned_away]
         calls = [span for span in spans if span.kind == "sub_call"]
         counts = Counter(outcome(span) for span in spans)
         spend = spends.get(cell or "") or spend_of(calls)
-        yield FanOut(view.by_id.get(cell or ""), len(calls), len(spans) - len(calls), counts, spend)
+        children, refusals = len(spans) - len(calls), len(every) - len(spans)
+        yield FanOut(view.by_id.get(cell or ""), len(calls), children, refusals, counts, spend)
 
 
 def _spend_below(view: RunView) -> dict[str, Spend]:
@@ -226,11 +234,11 @@ def _shared(texts: Sequence[str]) -> tuple[str, str, bool]:
     return begin[:_BEGIN], end[-_END:] if len(begin) <= _BEGIN else "", False
 
 
-def _events(view: RunView) -> dict[str, tuple[str, ...]]:
+def _events(view: RunView, turned_away: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Spans that met a limit, by what happened: refused, timeout, cut off, interrupted."""
     found: dict[str, list[str]] = defaultdict(list)
     for span in view.spans:
-        if span.kind == "sub_call" and span.error_type in ("budget", "depth"):
+        if span.kind == "sub_call" and span.span_id in turned_away:
             found["refused"].append(span.span_id)
         elif span.kind in CALL_KINDS and span.error_type == "timeout":
             found["timeout"].append(span.span_id)

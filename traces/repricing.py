@@ -34,7 +34,6 @@ def _says(attribute: str) -> str:
 
 
 _TOLD: Final = f"""{_says(f'"{sc.USAGE_INPUT}":')} AND {_says(f'"{sc.USAGE_OUTPUT}":')}"""
-_SERVED: Final = _says(f'"{sc.SERVED_FROM}":"record"')
 _ESTIMATED: Final = _says(f'"{sc.USAGE_ESTIMATED}":true')
 _USAGE: Final = ("tok_input", "tok_output", "cached_read", "cache_write", "told")
 #: Billable tokens of an attempt, as `rlm_core.pricing.billable_tokens` has them.
@@ -89,9 +88,9 @@ _COLUMNS: Final = ", ".join([
 def _sql(kept: str) -> str:
     """The re-priced table. `why` says of each call how its cost came about, `estimated` that its tokens did.
 
-    `c` are the calls: one of a role that keeps its model is `kept`; one that was served from the record, or
-    never sent, cost nothing and would again. `u` has a row for each attempt with usage, else one for the
-    call: a tier goes by the input of one attempt. `a` has their amounts, `p` the sums for each call.
+    `c` are the calls: one of a role that keeps its model is `kept`; one that was never answered cost nothing
+    and would again. `u` has a row for each attempt with usage, else one for the call: a tier goes by the
+    input of one attempt. `a` has their amounts, `p` the sums for each call.
     """
     usage = ", ".join(f"CASE WHEN a.span_id IS NULL THEN c.{n} ELSE a.{n} END AS {n}" for n in _USAGE)
     sums = ", ".join(f"sum({usd}) AS {usd}" for usd in _OF_CLASSES)
@@ -99,7 +98,7 @@ def _sql(kept: str) -> str:
     WITH s AS MATERIALIZED (SELECT *, {_TOLD} AS told FROM {{spans}}
         WHERE {CALLS} OR (kind = 'attempt' AND tok_input IS NOT NULL)),
     c AS MATERIALIZED (SELECT *, {kept} AS kept,
-        NOT kept AND ({_SERVED} OR (cost_status = 'free' AND class_input IS NULL)) AS not_billed,
+        NOT kept AND cost_status = 'free' AND class_input IS NULL AS not_billed,
         NOT kept AND NOT not_billed AND {_ESTIMATED} AS estimated FROM s WHERE {CALLS}),
     u AS (SELECT c.run_id, c.span_id, c.role, c.start_ns // {_DAY_NS} AS day, {usage}
         FROM c LEFT JOIN (FROM s WHERE kind = 'attempt') a ON a.run_id = c.run_id AND a.parent_id = c.span_id
@@ -119,7 +118,7 @@ class Repriced:
 
     `unpriced` counts calls by the model whose price is unknown; `without_usage` those whose usage nobody
     reported; `estimated` those whose tokens the engine counted; `not_billed` those that cost nothing since
-    nothing was sent.
+    no attempt was answered.
     """
 
     spans: Spans

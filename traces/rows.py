@@ -43,6 +43,8 @@ class RunSummary:
     `untold_calls` counts the calls whose tokens it does not say (those that it does not hold count as one,
     where some are known to lack or it holds no call at all): `tokens` are then the least of them; and
     `untold_sub_calls` says that it holds no sub-call, which does not say that there was none.
+    `refused_sub_calls` counts those that a limit of the run refused: they never took place, and are neither
+    among `sub_calls` nor among `failed_sub_calls`.
     """
 
     run_id: str
@@ -78,6 +80,7 @@ class RunSummary:
     untold_calls: int = 0
     imported_file: str | None = None
     untold_sub_calls: bool = False
+    refused_sub_calls: int = 0
 
     @property
     def has_gaps(self) -> bool:

@@ -114,7 +114,8 @@ class Totals:
     by_role: dict[str | None, Spend]
     unknown: tuple[tuple[str | None, int], ...]
     gaps: int
-    served: int = 0  # calls of replays that no model was asked for: they are in no figure
+    served: int = 0  # calls that no model was asked for: they are in no figure
+    refused: int = 0  # those of them that a limit refused
 
 
 def totals(spans: Spans) -> Totals:
@@ -128,7 +129,7 @@ def totals(spans: Spans) -> Totals:
             unknown[model] = unknown.get(model, 0) + group.spend.unknown
     whole.add_gaps(spans.gaps)
     ordered = sorted(unknown.items(), key=lambda pair: (-pair[1], pair[0] or ""))
-    return Totals(whole, by_role, tuple(ordered), spans.gaps, spans.served)
+    return Totals(whole, by_role, tuple(ordered), spans.gaps, spans.served, spans.refused)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from traces.facts import Facts
 from traces.home import Home
 from traces.imported import is_foreign
 from traces.opinions import NORMALISED
+from traces.refused import refused
 from traces.rows import RunSummary, Tokens, money_json
 from traces.runs import Warn, load_run
 from traces.same_answer import same_answer
@@ -33,11 +34,12 @@ class StrategyRow:
 
     `fits` says of a run that shows its root the whole corpus at once whether that was possible (None: it does
     not try, or it ended before that was known). `note` is why there is no answer, or what its own program
-    says of it. `sub_calls` and `tool_calls` count those of child runs too; `untold_calls` and
-    `untold_sub_calls` are as in `traces.rows.RunSummary`. `cost_usd` None = unknown. `demo`: a demo model
-    took part; `scripted`: no model did. `correct` is None for both, without an expected answer, where the
-    comparison cannot tell, and where an error or a cancellation is why there is no answer (a corpus that does
-    not fit is one): that is not a wrong answer. Without an answer at a limit it is False.
+    says of it. `sub_calls` and `tool_calls` count those of child runs too; `untold_calls`, `untold_sub_calls`
+    and `refused_sub_calls` are as in `traces.rows.RunSummary`, and `root_calls` holds none that a limit
+    refused either. `cost_usd` None = unknown. `demo`: a demo model took part; `scripted`: no model did.
+    `correct` is None for both, without an expected answer, where the comparison cannot tell, and where an
+    error or a cancellation is why there is no answer (a corpus that does not fit is one): that is not a wrong
+    answer. Without an answer at a limit it is False.
     """
 
     strategy: str
@@ -64,6 +66,7 @@ class StrategyRow:
     correct: bool | None
     untold_calls: int = 0
     untold_sub_calls: bool = False
+    refused_sub_calls: int = 0
 
     @property
     def asked(self) -> tuple[int | None, int | None]:
@@ -108,7 +111,8 @@ def _row(view: RunView, expected: str | None, how: str) -> StrategyRow:
     scripted = facts.flag(sc.SCRIPTED)
     tried = run.answer is not None or run.stop_reason in _LIMITS
     quality = expected is not None and tried and not (demo or scripted)
-    kinds = Counter(span.kind for span in view.spans)
+    turned_away = refused(view.spans)
+    kinds = Counter(span.kind for span in view.spans if span.span_id not in turned_away)
     return StrategyRow(
         strategy=strategy_of(run),
         run_id=run.run_id,
@@ -129,6 +133,7 @@ def _row(view: RunView, expected: str | None, how: str) -> StrategyRow:
         seconds=run.seconds,
         untold_calls=run.untold_calls,
         untold_sub_calls=run.untold_sub_calls,
+        refused_sub_calls=run.refused_sub_calls,
         root_model=run.root_model,
         sub_model=run.sub_model,
         demo=demo,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from traces.refused import refused
 from traces.rows import SpanRow, money_json
 from traces.summing import CALL_KINDS, Spend
 from traces.tree import outcome
@@ -15,16 +16,20 @@ PARENTS: Final = ("run", "iteration", "cell", "batch")
 def below(view: RunView, span: SpanRow) -> dict[str, Any] | None:
     """Tokens, dollars and numbers of the calls below a run, iteration, cell or batch; None for other spans.
 
-    Keys: spans, calls (root calls and sub-calls), sub_calls, outcomes (of the sub-calls, by word), tokens,
+    Keys: spans, calls (root calls and sub-calls), sub_calls, outcomes (of the sub-calls, by word),
+    refused_sub_calls (a limit refused them: they are in no other number but that of spans), tokens,
     untold_calls (their tokens are not told), derived_calls, cost_usd (null: not known whole), known_usd (the
     lower bound then), cost_status. Attempts are in the
     figures of their calls.
     """
     if span.kind not in PARENTS:
         return None
-    spans, spend, outcomes = 0, Spend(), dict[str, int]()
-    for other in _descendants(view, span):
-        spans += 1
+    found, spend, outcomes, turned_away = _descendants(view, span), Spend(), dict[str, int](), 0
+    no_calls = refused(found)
+    for other in found:
+        if other.span_id in no_calls:
+            turned_away += other.kind == "sub_call"
+            continue
         if other.kind in CALL_KINDS:
             spend.add_call(other)
         if other.kind == "sub_call":
@@ -34,10 +39,11 @@ def below(view: RunView, span: SpanRow) -> dict[str, Any] | None:
         spend.add_gaps(1)
         spend.untold = max(spend.untold, int(run.untold_calls > 0))
     return {
-        "spans": spans,
+        "spans": len(found),
         "calls": spend.calls,
         "sub_calls": sum(outcomes.values()),
         "outcomes": outcomes,
+        "refused_sub_calls": turned_away,
         "tokens": spend.tokens,
         "untold_calls": spend.untold,
         "derived_calls": spend.derived,

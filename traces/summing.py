@@ -13,6 +13,7 @@ from rlm_core import semconv as sc
 from traces.facts import Facts, token_counts
 from traces.folding import Fold
 from traces.importers.foreign import ALL_CALLS, NOT_ALL_CALLS
+from traces.refused import refused
 from traces.rows import CALL_KINDS, RunSummary, SpanRow
 
 __all__ = ["CALL_KINDS", "Spend", "spend_of", "summarise"]
@@ -104,7 +105,9 @@ def summarise(
     top = next((row for row in rows if row.kind == "run"), None)
     attributes = {**fold.header.facts, **(top.attributes if top is not None else {})}
     facts = Facts(attributes)
-    calls = [row for row in rows if row.kind == "sub_call"]
+    turned_away = refused(rows)
+    asked = [row for row in rows if row.kind == "sub_call"]
+    calls = [row for row in asked if row.span_id not in turned_away]
     spend = spend_of(rows)
     started = _started(fold, top, rows)
     ended = top.end_ns if top is not None and top.end_ns is not None else fold.last_ns
@@ -148,6 +151,7 @@ def summarise(
         untold_calls=spend.untold + int(lacking),
         imported_file=facts.text(sc.IMPORT_FILE),
         untold_sub_calls=foreign and not calls and not _tells_all_calls(facts),
+        refused_sub_calls=len(asked) - len(calls),
     )
 
 

@@ -34,7 +34,7 @@ RUNS: Final = _schema(
     sub_calls=_COUNT, failed_sub_calls=_COUNT, input_tokens=_COUNT, output_tokens=_COUNT,
     cost_usd=_USD, cost_status=_TEXT, known_usd=_USD, sandbox=_TEXT, corpus_id=_TEXT, strategy=_TEXT,
     replay_of=_TEXT, resumed_from=_TEXT, imported_from=_TEXT, imported_file=_TEXT, untold_calls=_COUNT,
-    untold_sub_calls=_FLAG, demo=_FLAG,
+    untold_sub_calls=_FLAG, refused_sub_calls=_COUNT, demo=_FLAG,
     complete=_FLAG, problems=_COUNT, spans=_COUNT, trace_id=_TEXT, engine_version=_TEXT,
     verdict=_TEXT, expected=_TEXT, tags=pa.list_(_TEXT),
 )  # fmt: skip

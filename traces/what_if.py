@@ -70,7 +70,7 @@ def what_if_of(home: Home, spans: Spans, keys: Sequence[str], models: Mapping[st
     unpriced = [{"model": model, "calls": count} for model, count in sorted(other.unpriced.items())]
     counts = {name: getattr(other, name) for name in ("without_usage", "estimated", "not_billed")}
     counts["runs_with_gaps"] = spans.gaps
-    counts["served_calls"] = spans.served
+    counts |= {"served_calls": spans.served, "refused_calls": spans.refused}
     groups = report.pop("rows")
     return {
         **report,

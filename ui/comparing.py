@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rlm_core.errors import InputError
 from rlm_core.options import STRATEGIES, Strategy
 from traces.opinions import NORMALISED, check_how
+from traces.refused import refused_words
 from traces.same_answer import explain
 from traces.strategies import RLM, StrategyRow, strategy_rows
 from ui.common import say
@@ -141,7 +142,7 @@ def _cells(row: StrategyRow) -> tuple[str, ...]:
     return (
         row.strategy,
         f"{answer} (forced)" if row.forced else answer,
-        " + ".join(map(count, row.asked)),
+        " + ".join(map(count, row.asked)) + refused_words(row.refused_sub_calls),
         total_tokens(row.tokens, row.untold_calls),
         spent(row.cost_usd, row.cost_status, row.known_usd),
         duration(row.seconds),

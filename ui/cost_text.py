@@ -45,6 +45,17 @@ def what_if_table(report: Mapping[str, Any], by: Sequence[str]) -> list[str]:
     return lines
 
 
+def unsent_words(calls: int, refused: int) -> str:
+    """What is said of calls that no model was asked for, of which a limit `refused` some."""
+    told = {
+        "refused by a limit": refused,
+        "answered from a record, the cache or by a patch, or never sent": calls - refused,
+    }
+    return f"{counted(calls, 'call')} that no model was asked for: " + ", ".join(
+        f"{number:,} {words}" for words, number in told.items() if number
+    )
+
+
 def explanation(document: Mapping[str, Any]) -> Iterator[str]:
     """The arithmetic of one call, line by line."""
     returned = document["model_returned"]
@@ -94,10 +105,7 @@ def _marks(report: Mapping[str, Any]) -> Sequence[str]:
 
 def _served(report: Mapping[str, Any]) -> Iterator[str]:
     if report["served_calls"]:
-        yield (
-            f"not counted: {counted(report['served_calls'], 'call')} of replays and resumed runs that no "
-            "model was asked for (answered from the record or by a patch, or refused)"
-        )
+        yield f"not counted: {unsent_words(report['served_calls'], report['refused_calls'])}"
 
 
 def _diagnoses(report: Mapping[str, Any]) -> Iterator[str]:
@@ -134,7 +142,7 @@ def _remarks(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(report['estimated'], 'call')}: tokens were estimated by the engine, not reported"
     if report["not_billed"]:
         calls = counted(report["not_billed"], "call")
-        yield f"{calls} cost nothing either way: served from the record, or never answered"
+        yield f"{calls} cost nothing either way: never answered"
 
 
 def _product(row: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from traces.imported import (
     not_said,
     sub_calls_told,
 )
+from traces.refused import refused_words
 from traces.summing import spend_of
 from ui.figures import count, counted, duration, money, spent, with_tokens
 from ui.replay_text import replay_of_lines, sub_calls_words
@@ -126,6 +127,7 @@ def run_header(view: RunView, *, calls: str | None = None, continued_by: Sequenc
     run, live, rounds = view.summary, view.live, iterations_told(view.summary)
     state = "running; this is what is recorded so far" if live else run.status
     failed = f" ({run.failed_sub_calls:,} failed)" if run.failed_sub_calls else ""
+    failed += refused_words(run.refused_sub_calls)
     facts = [
         f"root {run.root_model or 'unknown'}",
         f"sub {run.sub_model or 'unknown'}",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
+from traces.refused import refused
 from traces.replay_facts import replay_facts
 from traces.same_answer import explain
 from traces.trial import MODES, OUTCOMES
@@ -68,7 +69,8 @@ def sub_calls_words(view: RunView) -> str | None:
     """How many sub-calls of a replay or resumed run were answered from where; None for any other run."""
     if not view.summary.plays_a_record:
         return None
-    calls = [span for span in view.spans if span.kind == "sub_call"]
+    turned_away = refused(view.spans)
+    calls = [span for span in view.spans if span.kind == "sub_call" and span.span_id not in turned_away]
     attempted = {span.parent_id for span in view.spans if span.kind == "attempt"}
     sources = [span.attributes.get(sc.SERVED_FROM) for span in calls]
     asked = sum(span.span_id in attempted for span in calls)

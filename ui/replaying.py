@@ -166,7 +166,7 @@ def calls_allowed(run: RunSummary, mode: Mode, repeat: int = 1) -> int:
     """
     if not ASKED[mode]:
         return 0
-    return max(_LEAST_CALLS, _ROOM * (run.sub_calls + run.iterations)) * repeat
+    return max(_LEAST_CALLS, _ROOM * (run.sub_calls + run.refused_sub_calls + run.iterations)) * repeat
 
 
 def target_of(

@@ -109,6 +109,7 @@ def test_by_role_and_model(tmp_path: Path) -> None:
         ],
         "runs_with_gaps": 0,
         "served_calls": 0,
+        "refused_calls": 0,
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_core import semconv as sc
+from rlm_core.model_calls import NOTHING_BILLED
 from rlm_core.telemetry import Recorder, RunSpan, as_json, sha256_text
 from tests.support.recorded_runs import wide_run
 from tests.traces.records import (
@@ -123,10 +124,14 @@ def test_more_spent_than_allowed_is_an_overshoot(home: Home) -> None:
 def test_sub_calls_that_the_budget_refused_are_counted_by_themselves(home: Home) -> None:
     def cells(recorder: Recorder, run: RunSpan) -> None:
         made = cell(recorder, run, 0)
-        recorder.start("sub_call", "chat s", made, {}).fail("budget", "no call is left")
+        for _ in range(2):
+            recorder.start("sub_call", "chat s", made, NOTHING_BILLED).fail("budget", "no call is left")
+        sent = recorder.start("sub_call", "chat s", made, NOTHING_BILLED)
+        recorder.start("attempt", sc.NAME_ATTEMPT, sent, NOTHING_BILLED).fail("rate_limit", "wait")
+        sent.fail("budget", "no call is left")  # for its second attempt
         made.end()
 
-    assert the("refused", run_of(home, cells)).count == 1
+    assert the("refused", run_of(home, cells)).count == 2
 
 
 def test_nearly_all_of_the_corpus_is_not_said_to_be_all_of_it(home: Home) -> None:

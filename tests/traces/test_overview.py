@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_core import semconv as sc
+from rlm_core.model_calls import NOTHING_BILLED
 from rlm_core.telemetry import Recorder, RunSpan, as_json, sha256_text
 from tests.support.recorded_runs import wide_run
 from tests.traces.records import RUN, fin, header, home_in, recording, start, write_spool
@@ -101,7 +102,7 @@ def test_calls_that_met_a_limit_are_listed_by_what_happened(home: Home) -> None:
     with recording(home) as made:
         cell = made.recorder.start("cell", sc.NAME_CELL, None, {sc.CELL: 0})
         for kind in ("budget", "timeout", "server"):
-            made.recorder.start("sub_call", "chat s", cell, {}).fail(kind, "no")
+            made.recorder.start("sub_call", "chat s", cell, NOTHING_BILLED).fail(kind, "no")
         cut = made.recorder.start("sub_call", "chat s", cell, {})
         cut.end("ok", {sc.FINISH_REASONS: '["length"]'})
         cell.fail("KeyboardInterrupt", "8 sub-calls refused by the budget")
@@ -113,6 +114,10 @@ def test_calls_that_met_a_limit_are_listed_by_what_happened(home: Home) -> None:
         "cut off": 1,
         "interrupted": 1,
     }
+    (started,) = seen.fan_outs
+    assert (started.sub_calls, started.refused, started.outcomes) == (3, 1, {"error": 2, "ok": 1})
+    assert seen.by_depth == {0: (3, 0)} and seen.total.calls == 3
+    assert sum(one.calls for one in seen.prompts) == 3
 
 
 def test_a_reached_limit_is_told(home: Home) -> None:

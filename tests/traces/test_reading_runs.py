@@ -72,6 +72,7 @@ def test_a_run_in_one_line(tmp_path: Path) -> None:
         "untold_calls": 0,
         "imported_file": None,
         "untold_sub_calls": False,
+        "refused_sub_calls": 0,
     }
     json.dumps(found)
 

@@ -92,7 +92,7 @@ def test_a_store_from_before_says_the_same_of_imported_runs(home: Home, tmp_path
     today = list_runs(home)
     assert {run.untold_sub_calls for run in today} == {True, False} and len(today) == 5
     with duckdb.connect(str(home.store)) as con:
-        for column in ("imported_file", "untold_sub_calls"):
+        for column in ("imported_file", "untold_sub_calls", "refused_sub_calls"):
             con.execute(f"ALTER TABLE run DROP COLUMN {column}").fetchall()
         (number,) = [n for n, (name, _) in MIGRATIONS.items() if "whether they tell of sub-calls" in name]
         con.execute("DELETE FROM migration WHERE number >= ?", [number]).fetchall()

@@ -121,8 +121,8 @@ def test_an_answer_from_the_record_costs_nothing_with_any_model(call: Callable[.
     served = {**NOTHING, sc.SERVED_FROM: "record"}
     spans = record(home, (paid, [paid]), (served, []), (NOTHING, [None]))
     told = call("cost", RUN, "--as", "sub=xai/grok-4", "--json").json
-    assert (told["total_usd"], told["not_billed"]) == ("0.00045", 2)
-    assert "2 calls cost nothing either way" in call("cost", RUN, "--as", "sub=xai/grok-4").out
+    assert (told["total_usd"], told["not_billed"], told["served_calls"]) == ("0.00045", 1, 1)
+    assert "1 call cost nothing either way: never answered" in call("cost", RUN, "--as", "sub=xai/grok-4").out
     why = [call("cost", RUN, "--explain", span.span_id, "--json").json["why"] for span in spans]
     assert why == [
         None,

@@ -14,6 +14,7 @@ from traces.evidence import evidence
 from traces.home import Home
 from traces.imported import asked_words, iterations_told, on_record, sub_calls_told
 from traces.reading import RunSummary
+from traces.refused import refused_words
 from ui.answer_text import answer_markdown
 from ui.ask_outcome import estimate_words, mark_words
 from ui.figures import duration, tokens
@@ -169,7 +170,7 @@ def _facts(record: Record) -> None:
     failed = f", {run.failed_sub_calls:,} failed" if run.failed_sub_calls else ""
     with st.container(horizontal=True, gap="medium", key="outcome-facts"):
         fact("Iterations", on_record(iterations_told(run)))
-        fact("Sub-calls", on_record(sub_calls_told(run)) + failed)
+        fact("Sub-calls", on_record(sub_calls_told(run)) + failed + refused_words(run.refused_sub_calls))
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run))
         fact("Time", duration(run.seconds))

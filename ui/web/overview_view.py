@@ -12,6 +12,7 @@ from traces.imported import is_foreign
 from traces.limits import Limit
 from traces.overview import FanOut, Overview, Prompts, overview
 from traces.reading import RunView, SpanRow
+from traces.refused import refused_words
 from traces.summing import Spend
 from traces.tree import OUTCOMES
 from ui.figures import count, counted, duration, least, money, tokens
@@ -84,7 +85,7 @@ def _fan_out(view: RunView, one: FanOut, number: int, children: bool) -> Item:
     cell = one.cell
     cells: tuple[Cell, ...] = (
         "unknown cell" if cell is None else place(view, cell.span_id),
-        count(None if view.summary.untold_sub_calls else one.sub_calls),
+        count(None if view.summary.untold_sub_calls else one.sub_calls) + refused_words(one.refused),
         *([f"{one.child_runs:,}"] if children else []),
         _came_out(one.outcomes),
         _money(one.spend),

@@ -13,6 +13,7 @@ from traces.calls import served_calls
 from traces.imported import asked_words, is_foreign, iterations_told, on_record, sub_calls_told
 from traces.narrow import SUSPECT
 from traces.reading import RunView
+from traces.refused import refused_words
 from traces.summing import spend_of
 from traces.tree import outcome
 from ui.figures import counted, duration, least, tokens
@@ -175,7 +176,8 @@ def _facts(record: Record) -> None:
         fact("Sub-model", run.sub_model or "unknown")
         fact("Iterations", _with(iterations_told(run), served=served.get("root_call", 0)))
         calls = {"failed": run.failed_sub_calls, "served": served.get("sub_call", 0)}
-        fact("Sub-calls", _with(sub_calls_told(run), **calls))
+        made = _with(sub_calls_told(run), **calls)
+        fact("Sub-calls", made + refused_words(run.refused_sub_calls))
         fact("Tokens", tokens(run.tokens, run.untold_calls))
         fact("Cost", cost_words(run) + _shares(view))
         trust = {} if top is None else top.trusted

@@ -9,6 +9,7 @@ import streamlit as st
 
 from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
+from traces.refused import refused_words
 from traces.tree import OUTCOMES
 from ui.figures import counted, duration, money, spent, tokens
 from ui.trust_text import marked, reasons
@@ -57,10 +58,13 @@ def remarks_of(span: SpanRow) -> list[tuple[str, Colour, str]]:
 
 def _facts_below(below: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """What the calls below a span took; nothing where there are none."""
-    if below is None or not below["calls"]:
+    if below is None or not (below["calls"] or below["refused_sub_calls"]):
         return []
     ended = ", ".join(f"{below['outcomes'][word]:,} {word}" for word in OUTCOMES if word in below["outcomes"])
-    calls = [("Sub-calls below", f"{below['sub_calls']:,} ({ended})")] if ended else []
+    turned_away = refused_words(below["refused_sub_calls"])
+    ended = f" ({ended})" if ended else ""
+    shown = bool(ended or turned_away)
+    calls = [("Sub-calls below", f"{below['sub_calls']:,}{ended}{turned_away}")] if shown else []
     cost = spent(below["cost_usd"], below["cost_status"], below["known_usd"])
     return [*calls, ("Tokens below", tokens(below["tokens"], below["untold_calls"])), ("Cost below", cost)]
 

@@ -10,6 +10,7 @@ from traces.diagnosis_spending import spent_beside
 from traces.home import Home
 from traces.prices import price_table
 from traces.spend import Chosen, Totals, per_run
+from ui.cost_text import unsent_words
 from ui.figures import counted, least, money, tokens
 from ui.trust_text import marks_of_calls
 from ui.visible import line
@@ -85,14 +86,11 @@ def diagnoses(home: Home, chosen: Chosen) -> None:
 
 
 def remarks(home: Home, totals: Totals) -> None:
-    """Calls of replays that do not count, records with gaps, and the models whose cost is not known with
+    """Calls that no model was asked for, records with gaps, and the models whose cost is not known with
     what to do about it.
     """
     if totals.served:
-        note(
-            f"Not counted: {counted(totals.served, 'call')} of replays and resumed runs that no "
-            "model was asked for (answered from the record or by a patch, or refused)."
-        )
+        note(f"Not counted: {unsent_words(totals.served, totals.refused)}.")
     for words in marks_of_calls(totals.whole):
         note(words)
     if totals.gaps:

@@ -139,7 +139,7 @@ def _remarks(report: Mapping[str, Any]) -> None:
         note(f"{counted(report['estimated'], 'call')}: tokens were estimated by the engine, not reported.")
     if report["not_billed"]:
         calls = counted(report["not_billed"], "call")
-        note(f"{calls} cost nothing either way: served from the record, or never answered.")
+        note(f"{calls} cost nothing either way: never answered.")
     if report["runs_with_gaps"]:
         note(f"The record of {counted(report['runs_with_gaps'], 'run')} has gaps: calls may be missing.")
 

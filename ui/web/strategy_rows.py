@@ -12,6 +12,7 @@ from rlm_core.options import STRATEGIES
 from traces.home import Home
 from traces.imported import asked_words
 from traces.opinions import check_how
+from traces.refused import refused_words
 from traces.same_answer import explain
 from traces.strategies import StrategyRow, strategy_rows
 from ui.figures import count, duration, least, total_tokens
@@ -129,7 +130,7 @@ def _item(one: Member, row: StrategyRow | None, name: str | None, judged: bool) 
         *_answer(one, row),
         *([_RIGHT[None if row.fits is False else row.correct]] if judged else []),
         ("does not fit", "orange") if row.fits is False else one.word,
-        " + ".join(map(count, row.asked)),
+        " + ".join(map(count, row.asked)) + refused_words(row.refused_sub_calls),
         f"{row.tool_calls:,}" if row.tool_calls else "",
         total_tokens(row.tokens, row.untold_calls),
         least(row.cost_usd, row.cost_status, row.known_usd),

@@ -54,7 +54,7 @@ def _default(record: Record) -> str:
 
 def _most(view: RunView) -> int:
     """Calls that a twin may make: other replies can lead to other calls, but not without an end."""
-    return 2 * view.summary.sub_calls + 10
+    return 2 * (view.summary.sub_calls + view.summary.refused_sub_calls) + 10
 
 
 def price_words(record: Record, sub: str) -> str:

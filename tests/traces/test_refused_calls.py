@@ -1,0 +1,108 @@
+"""Sub-calls that a limit of the run refused: they are no calls, and how many there were is said."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from rlm_core import Limits, Request
+from rlm_core.errors import ModelError
+from rlm_core.lm_handler import Completion, Usage
+from rlm_core.model_calls import NOTHING_BILLED
+from tests.support.replays import SUB, filled, recorded
+from traces import spend
+from traces.calls import spans_of
+from traces.home import Home
+from traces.ingest import ingest
+from traces.migrations import MIGRATIONS
+from traces.prices import price_table, set_price
+from traces.reading import cost_report, list_runs, load_run
+from traces.recording import open_recording
+from traces.strategies import strategy_rows
+from traces.subtotals import below
+from traces.tables import run_row
+
+RUN = "20260101T000000-0000aaaa"
+BATCH = "replies = llm_batch([f'item {n}' for n in range(30)])\nFINAL(sum(bool(r) for r in replies))"
+
+
+def _record(home: Home) -> None:
+    set_price(home, SUB, {"input": Decimal(1000), "output": Decimal(2000)})
+
+    def sub(request: Request) -> Completion:
+        if request.prompt.endswith("item 4"):
+            raise ModelError("bad_request", "no")
+        return Completion("4", "stop", usage=Usage(100, 5))
+
+    recorded(home, BATCH, sub=sub, run_id=RUN, limits=Limits(max_calls=10), prices=price_table(home))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home.resolve(tmp_path / "home")
+    filled(made, "refused calls", _record)
+    return made
+
+
+def test_a_run_counts_the_sub_calls_that_were_made_and_says_how_many_were_refused(home: Home) -> None:
+    run = load_run(home, RUN).summary
+    assert (run.sub_calls, run.failed_sub_calls, run.refused_sub_calls) == (10, 1, 20)
+    assert run.to_json()["refused_sub_calls"] == run_row(run)["refused_sub_calls"] == 20
+    (row,) = strategy_rows(home, [RUN])
+    assert (row.root_calls, row.sub_calls, row.failed_sub_calls, row.refused_sub_calls) == (2, 10, 1, 20)
+
+
+def test_refused_calls_are_in_no_number_of_calls_and_in_no_percentile(home: Home) -> None:
+    report = cost_report(home, [RUN], ["role"])
+    calls = {row["role"]: (row["calls"], row["p50_usd"]) for row in report["rows"]}
+    assert calls["sub"] == (10, "0.11") and report["calls"] == 12
+    assert (report["served_calls"], report["refused_calls"]) == (20, 20)
+    with spans_of(home, [RUN], None) as spans:
+        totals, tails = spend.totals(spans), spend.tails(spans)
+    assert (totals.served, totals.refused) == (20, 20)
+    assert {tail.role: (tail.calls, tail.p50) for tail in tails}["sub"] == (10, Decimal("0.11"))
+
+
+def test_a_run_at_work_says_the_same_as_afterwards(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    with open_recording(home, RUN, {}) as made:
+        for _ in range(3):
+            made.recorder.start("sub_call", "chat s", None, NOTHING_BILLED).fail("budget", "none is left")
+        at_work = load_run(home, RUN).summary.refused_sub_calls, cost_report(home, [RUN], ["role"])
+        made.close("ok")
+    assert at_work == (load_run(home, RUN).summary.refused_sub_calls, cost_report(home, [RUN], ["role"]))
+    assert at_work[0] == at_work[1]["refused_calls"] == 3 and at_work[1]["calls"] == 0
+
+
+def test_below_a_span_refused_calls_are_counted_by_themselves(home: Home) -> None:
+    view = load_run(home, RUN)
+    for kind in ("run", "cell", "batch"):
+        found = below(view, next(span for span in view.spans if span.kind == kind))
+        assert found is not None
+        assert (found["sub_calls"], found["outcomes"]) == (10, {"ok": 9, "error": 1}), kind
+        assert found["refused_sub_calls"] == 20, kind
+
+
+def test_a_store_from_before_says_the_same(home: Home) -> None:
+    ingest(home)
+    today = list_runs(home)
+    with duckdb.connect(str(home.store)) as con:
+        con.execute("UPDATE run SET sub_calls = 30, failed_sub_calls = 21").fetchall()
+        con.execute("ALTER TABLE run DROP COLUMN refused_sub_calls").fetchall()
+        (number,) = [n for n, (name, _) in MIGRATIONS.items() if name == "sub-calls that a limit refused"]
+        con.execute("DELETE FROM migration WHERE number >= ?", [number]).fetchall()
+    ingest(home)
+    assert list_runs(home) == today
+
+
+def test_calls_that_were_turned_away_or_never_sent_are_no_calls_of_a_model(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    code = "llm_query('a', model='someone/else')\nllm_query('a')\nllm_query('b')\nFINAL(1)"
+    view = recorded(home, code, sub=lambda _: "4", run_id=RUN)
+    assert (view.summary.sub_calls, view.summary.failed_sub_calls) == (3, 1)
+    assert view.summary.refused_sub_calls == 0, "no limit did that"
+    report = cost_report(home, [RUN], [])
+    assert (report["calls"], report["served_calls"], report["refused_calls"]) == (3, 1, 0)
