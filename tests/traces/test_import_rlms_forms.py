@@ -193,6 +193,16 @@ def test_failed_slots_and_errors_given_as_text_are_failed_calls(tmp_path: Path) 
     assert said.status == "ok" and said.texts[sc.RESPONSE] == "Error: is what the model said"
 
 
+def test_the_time_of_the_only_call_of_a_batch_that_did_not_fail_is_a_mean(tmp_path: Path) -> None:
+    none = {"model_usage_summaries": {}}
+    calls = [call("a", seconds=0.4), call("b", "", 0.0, usage_summary=none, error="llm() call failed - 429")]
+    (run,) = runs(tmp_path, METADATA, turn(1, block("x = llm_query_batched(ps)", *calls), final="a"))
+    (batch,) = spans(run, "cell")[0].children
+    one, failed = batch.children
+    assert (one.seconds.mark, one.tokens.mark, failed.seconds.mark) == ("known_wrong", "reported", "missing")
+    assert (batch.seconds.value, batch.seconds.mark) == (0.8, "derived")
+
+
 @pytest.mark.parametrize(
     ("stderr", "error"),
     [

@@ -49,7 +49,10 @@ def grouped(calls: Sequence[Mapping[str, Any]], whole: bool, reading: Reading) -
     for group in [list(calls)] if whole else _together(calls):
         marks = [_mark_of_batch(call) for call in group]
         alike = [marks.count(mark) > 1 and not mark.startswith(_GIVEN) for mark in marks]
-        spans = [_call(call, shared, reading) for call, shared in zip(group, alike, strict=True)]
+        mean = whole and _FAILED in marks  # only `llm_query_batched` logs failures so, and means as times
+        spans = [
+            _call(call, shared, shared or mean, reading) for call, shared in zip(group, alike, strict=True)
+        ]
         if len(group) == 1 and not whole and not marks[0].startswith((_FAILED, _GIVEN)):
             found += spans
             continue
@@ -92,16 +95,16 @@ def _mark_of_batch(call: Mapping[str, Any]) -> str:
     return as_text([call.get("root_model"), usage.input, usage.output, seconds])
 
 
-def _call(call: Mapping[str, Any], shared: bool, reading: Reading) -> ForeignSpan:
+def _call(call: Mapping[str, Any], shared: bool, mean: bool, reading: Reading) -> ForeignSpan:
     prompt, response = call.get("prompt"), call.get("response")
     usage, failure = usage_of(call), _failure(call)
     inside = isinstance(call.get("metadata"), dict)
     child = inside or (failure is not None and as_text(response or "").startswith(_CHILD_FAILED))
     span = ForeignSpan("run" if child else "sub_call", model=text(call.get("root_model")))
     seconds = amount(call.get("execution_time"))
-    shared = shared and failure is None
+    shared, mean = shared and failure is None, mean and failure is None
     if seconds:  # 0.0 stands where no time was taken
-        span.seconds = known_wrong(seconds, _MEAN) if shared else reported(seconds)
+        span.seconds = known_wrong(seconds, _MEAN) if mean else reported(seconds)
     if prompt is not None:
         span.texts[sc.QUESTION if child else sc.PROMPT] = as_text(prompt)
     if response:
