@@ -60,6 +60,17 @@ def test_times_that_nobody_took_are_not_made_up(tmp_path: Path) -> None:
     assert view.summary.answer == "4" and not view.summary.forced
 
 
+def test_the_end_of_an_iteration_is_no_time_where_only_its_beginning_is_told(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    said = ForeignSpan("root_call", texts={sc.RESPONSE: "four"})
+    turns = [ForeignSpan("iteration", start=reported(10**18), children=[said])]
+    turns.append(ForeignSpan("iteration", start=reported(10**18), seconds=reported(2.0), children=[said]))
+    run_id = written(home, ForeignSpan("run", start=reported(10**18), texts={sc.ANSWER: "4"}, children=turns))
+    settings, untimed, timed = exported(home, run_id, tmp_path / "log.jsonl")
+    assert settings["timestamp"] == "2001-09-09T01:46:40+00:00"
+    assert untimed["timestamp"] is None and timed["timestamp"] == "2001-09-09T01:46:42+00:00"
+
+
 def test_batches_and_failed_calls_of_any_numbers_come_back(tmp_path: Path) -> None:
     """Slots with equal usage are one batch and right; two batches side by side stay two."""
     home = Home.resolve(tmp_path / "home")

@@ -116,7 +116,7 @@ class Log:
         forced: bool,
     ) -> dict[str, Any]:
         prompt, response, used = self._root_call(iteration)
-        unknown = iteration.end_ns is None or iteration.trusted.get("start") == "missing"
+        unknown = iteration.seconds is None or not iteration.start_told
         entry = {
             "type": "iteration",
             "iteration": number,
