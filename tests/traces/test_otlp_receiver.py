@@ -31,7 +31,7 @@ from traces.collecting import Collector, Overfull
 from traces.home import Home
 from traces.otlp import receiver as module
 from traces.otlp.receiver import Receiver
-from traces.otlp.spans import OtlpSpan
+from traces.otlp.spans import OtlpSpan, RefusedSpan
 from traces.reading import SpoolRun
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -45,6 +45,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.taken: list[OtlpSpan] = []
+        self.refused: list[RefusedSpan] = []
         self.said: list[str] = []
         self.broken: Exception | None = None
         self.receiver = Receiver(0, self.take, self.said.append)
@@ -55,6 +56,7 @@ class Rig:
         if self.broken is not None:
             raise self.broken
         self.taken += spans
+        self.refused += refused
 
     def send(
         self, body: Any, headers: dict[str, str], path: str = "/v1/traces", method: str = "POST"
@@ -122,6 +124,11 @@ def test_refused_spans_are_told_beside_those_that_were_taken(rig: Rig) -> None:
     status, body = rig.send(bytes.fromhex("0a0712051203") + b"\x2a\x01x", PROTOBUF)
     assert ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans == 1
     assert (status, rig.receiver.counts) == (200, (1, 2, 0))
+    assert [(each.trace_id, each.why.split(" has ")[0]) for each in rig.refused] == [
+        (None, "The span 'bad'"),
+        (None, "The span 'x'"),
+    ]
+    assert rig.said == ["Some spans cannot be used: the run of their trace says why, if it has one."]
 
 
 Change = Callable[[dict[str, str]], dict[str, str]]
