@@ -38,19 +38,22 @@ class Shared:
 
 
 class Step:
-    """An open span; a context manager that closes it, as failed where an exception leaves the block.
+    """An open span; a context manager that closes it, as failed where an exception leaves the block. It is
+    entered once; what it says, and steps inside it, belong into the block.
 
     Every method may be called from any thread and from coroutines; steps below one may run side by side.
     """
 
     def __init__(self, shared: Shared, foreign: ForeignSpan, parent: Step | None) -> None:
         """Open the span of `foreign` inside `parent` (None: it is the run). Raises InputError when the run is
-        over, and for what is no text.
+        over or the parent was not entered, and for what is no text.
         """
         self._top: Step = self if parent is None else parent._top
-        self._over = False
+        self._entered = self._over = False
         if parent is not None and self._top._over:
             raise InputError("The run is over: nothing begins in it any more.")
+        if parent is not None:
+            parent._check_entered()
         for prefix, text in foreign.texts.items():
             _check_text(prefix, text)
         self._shared, self._foreign, self._parent = shared, foreign, parent
@@ -80,6 +83,10 @@ class Step:
         self._failure = (error_type, message)
 
     def __enter__(self) -> Self:
+        if self._entered:
+            so_far = "ended" if self._over else "begun"
+            raise InputError(f"This step has {so_far} already: it is one block.")
+        self._entered = True
         return self
 
     def __exit__(
@@ -121,7 +128,20 @@ class Step:
             self._span.text(prefix, text)
             self._ends |= previews(self._foreign.texts)
 
+    def _say_once(self, prefix: str, text: str, what: str) -> None:
+        """As `_say`, for what a step says once: of two texts one would be lost. Raises InputError for a second."""
+        with self._shared.lock:
+            self._check_open()
+            if prefix in self._foreign.texts:
+                raise InputError(f"This step has its {what} already: it is told once, all of it.")
+            self._say(prefix, text)
+
+    def _check_entered(self) -> None:
+        if not self._entered:
+            raise InputError("This step has no block: it is entered by `with`, which tells where it ends.")
+
     def _check_open(self) -> None:
+        self._check_entered()
         if self._over:
             raise InputError("This step is over: what it says is told inside its block.")
 

@@ -32,7 +32,7 @@ _MISSING: Final = (
 def instrument(
     question: str,
     *,
-    engine: str = "another engine",
+    engine: str | None = None,
     root_model: str | None = None,
     sub_model: str | None = None,
     home: str | os.PathLike[str] | None = None,
@@ -40,9 +40,10 @@ def instrument(
 ) -> Iterator[Run]:
     """Record one run of an engine of your own; the block gets its `Run`.
 
-    `engine` is its name, with a version. `root_model` and `sub_model` are LiteLLM's ids, the default of the
-    calls. `home` is a folder, else `$RLMSCOPE_HOME`, else the user's data folder. The run is on disk step by
-    step, and closed when the block is left: as failed where an exception leaves it, which is passed on.
+    `engine` is its name, with a version (None: unknown). `root_model` and `sub_model` are LiteLLM's ids, the
+    default of the calls. `home` is a folder, else `$RLMSCOPE_HOME`, else the user's data folder. The run is
+    on disk step by step, and closed when the block is left: as failed where an exception leaves it, which is
+    passed on.
 
     Raises InputError for a home that cannot be used, RecordError for a run id that was used before. A disk
     that is full never stops the program: what is missing of the record, or could not be sent where the
@@ -51,7 +52,7 @@ def instrument(
     where = Home.resolve(home)
     facts = {
         sc.IMPORT_FORMAT: sc.IMPORT_INSTRUMENT,
-        sc.IMPORT_ENGINE: engine,
+        sc.IMPORT_ENGINE: engine or "another engine",
         sc.IMPORT_FILE: "the program itself",
         sc.IMPORT_MISSING: as_json(list(_MISSING)),
         sc.ROOT_MODEL: root_model,
@@ -61,7 +62,7 @@ def instrument(
     for model in {root_model, sub_model} - {None}:
         prices.rows(str(model))  # the first look at a list price takes a moment, which is no time of a call
     known = {name: value for name, value in facts.items() if value is not None}
-    with open_recording(where, run_id or new_run_id(), known) as recording:
+    with open_recording(where, run_id or new_run_id(), known, engine_version=engine) as recording:
         shared = Shared(recording.recorder, prices, recording.run_id, root_model, sub_model)
         with Run(shared, ForeignSpan("run", texts={sc.QUESTION: question}), None) as run:
             yield run
@@ -127,14 +128,16 @@ class Call(Step):
         cache, `output_tokens` include reasoning. Without `cost_usd` the call is priced by its model and
         tokens; what cannot be known stays unknown.
 
-        Raises InputError for tokens of one side only, and for what cannot be a number of tokens or dollars.
+        Raises InputError for tokens of one side only, for what cannot be a number of tokens or dollars, and
+        for a second reply.
         """
         used = use(input_tokens, output_tokens, cached_read_tokens, cache_write_tokens, reasoning_tokens)
-        if cost_usd is not None:
-            self._cost = reported(dollars(cost_usd))
+        cost = None if cost_usd is None else dollars(cost_usd)
+        self._say_once(sc.RESPONSE, text, "reply")
+        if cost is not None:
+            self._cost = reported(cost)
         if used is not None:
             self._tokens = reported(used)
-        self._say(sc.RESPONSE, text)
         self._ends[sc.RESPONSE_MODEL] = model_returned
         self._ends[sc.RESPONSE_NORM_HASH] = sha256_text(normalise(text))
 
@@ -154,8 +157,10 @@ class Cell(_Asking):
     """Code that is run, with the sub-calls that it makes."""
 
     def output(self, text: str, *, shown: str | None = None) -> None:
-        """What the code printed; `shown` is what of it the root model is shown, if that is not all."""
-        self._say(sc.STDOUT, text)
+        """What the code printed, all of it; `shown` is what of it the root model is shown, if that is less.
+        Raises InputError for a second output.
+        """
+        self._say_once(sc.STDOUT, text, "output")
         self._say(sc.STDOUT_SHOWN, text if shown is None else shown)
 
     def failed(self, error_type: str, message: str, traceback: str | None = None) -> None:

@@ -219,14 +219,15 @@ def open_recording(
     fsync: bool = False,
     id_generator: IdGenerator | None = None,
     clock: Callable[[], int] | None = None,
+    engine_version: str | None = rlm_core.__version__,
     make_recorder: Callable[[Tracer, Sink, Callable[[], int]], Recorder] = Recorder,
 ) -> Recording:
     """Create the spool of a run and hold its liveness lock until the recording is closed.
 
     `facts` are attributes known before the first span (model ids, corpus, ...), `clock` gives nanoseconds
-    since the epoch. `fsync` sees each record to the disk. Where the file cannot be made, nothing is kept:
-    `unwritable` says so, and every record is counted in `problems`. Raises RecordError when the run id was
-    used before.
+    since the epoch, `engine_version` is that of the program that makes the run (None: unknown). `fsync` sees
+    each record to the disk. Where the file cannot be made, nothing is kept: `unwritable` says so, and every
+    record is counted in `problems`. Raises RecordError when the run id was used before.
     """
     ids = _OneTrace(id_generator or RandomIdGenerator())
     now = clock or monotonic_clock()
@@ -236,7 +237,7 @@ def open_recording(
     except OSError as error:
         alive, writer = FileLock(home.liveness_lock(run_id)), SpoolWriter(None)
         unwritable = f"Nothing of this run can be recorded in {home.spool} ({error.strerror or error})."
-    writer.write(_header(run_id, ids.trace_id, now(), facts))
+    writer.write(_header(run_id, ids.trace_id, now(), engine_version, facts))
     provider = TracerProvider(
         sampler=ALWAYS_ON,
         resource=Resource({}),
@@ -257,7 +258,9 @@ def open_recording(
     return Recording(home, run_id, recorder, writer, alive, spans, unwritable, sender, unsent)
 
 
-def _header(run_id: str, trace_id: int, now: int, facts: Mapping[str, Attribute]) -> dict[str, Any]:
+def _header(
+    run_id: str, trace_id: int, now: int, engine_version: str | None, facts: Mapping[str, Attribute]
+) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "v": sc.RECORD_VERSION,
@@ -267,7 +270,7 @@ def _header(run_id: str, trace_id: int, now: int, facts: Mapping[str, Attribute]
         "started_ns": now,
         "pid": os.getpid(),
         "host": socket.gethostname(),
-        "engine_version": rlm_core.__version__,
+        "engine_version": engine_version,
         "facts": dict(facts),
     }
 

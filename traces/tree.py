@@ -130,6 +130,11 @@ def outcome(span: SpanRow) -> str:
     return "empty" if silent else span.status
 
 
+def unanswered(span: SpanRow) -> bool:
+    """Whether a sub-call has no reply on record: its preview, if it has one, is then that of its prompt."""
+    return span.kind == "sub_call" and span.response_chars is None
+
+
 def mark_gaps(tops: Sequence[Node], run: RunSummary) -> None:
     """What a run with gaps took is not known even where every call on record is: its top nodes say so too."""
     for node in tops:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rlm_core import semconv as sc
 from traces.imported import is_timed
 from traces.reading import Group, Node, build_tree, mark_gaps
+from traces.tree import unanswered
 from ui.figures import counted, duration, spent, with_tokens
 from ui.visible import line
 
@@ -121,7 +122,7 @@ def _describe(node: Node, attempts: int, timed: bool) -> str:
     if attempts > 1:
         parts.append(counted(attempts, "attempt"))
     if not wrong and span.preview and span.kind != "iteration" and span.parent_id is not None:
-        parts.append(f"“{line(span.preview)}”")
+        parts.append(_quoted(span))
     return " · ".join(parts)
 
 
@@ -130,9 +131,14 @@ def describe_span(span: SpanRow) -> str:
     parts = [
         f"{_title(span)} {_short(span)}",
         problem(span),
-        f"“{line(span.preview)}”" if span.preview else None,
+        _quoted(span) if span.preview else None,
     ]
     return " · ".join(part for part in parts if part)
+
+
+def _quoted(span: SpanRow) -> str:
+    """The beginning of what a span said; of a call that has no reply on record, of what it was asked."""
+    return f"{'asked: ' if unanswered(span) else ''}“{line(span.preview or '')}”"
 
 
 def _short(span: SpanRow) -> str:

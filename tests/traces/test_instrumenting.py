@@ -23,6 +23,7 @@ from traces.importers.importing import Imported, import_paths
 from traces.instrumenting import Run
 from traces.reading import RunView, SpoolRun, load_run
 from traces.rows import SpanRow
+from ui.tree import tree_lines
 
 MODELS = {"root_model": "openai/gpt-5", "sub_model": "openai/gpt-5-mini"}
 
@@ -313,3 +314,60 @@ def test_messages_may_be_the_objects_of_a_client_and_calls_of_tools_are_kept(hom
     assert [role for role, _ in texts] == ["user", "assistant", "tool"]
     assert (texts[0][1], texts[2][1]) == ("Hi", "")
     assert json.loads(str(texts[1][1]))["tool_calls"] == [{"name": "look"}]
+
+
+def test_a_step_without_a_block_is_refused_before_anything_is_lost(home: Home) -> None:
+    with instrument(home) as run:
+        call, turn = run.sub_call("a"), run.iteration()
+        for without in (lambda: call.reply("b"), lambda: turn.failed("E", "no"), turn.root_call):
+            with pytest.raises(InputError, match="entered by `with`"):
+                without()
+        with call:
+            call.reply("b")
+    view = load_run(home, run.run_id)
+    assert [(span.kind, span.status) for span in view.spans] == [
+        ("run", "ok"), ("sub_call", "ok"), ("iteration", "lost"),
+    ]  # fmt: skip
+
+
+def test_a_step_is_entered_once(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    with instrument(home) as run:
+        with run.sub_call("a") as call, pytest.raises(InputError, match="has begun already"), call:
+            pass
+        with pytest.raises(InputError, match="has ended already"), call:
+            pass
+    assert not caplog.records
+
+
+def test_a_second_reply_or_output_is_refused_and_the_first_stays(home: Home) -> None:
+    with instrument(home) as run, run.iteration() as turn, turn.cell("x") as cell:
+        with cell.sub_call("a") as call:
+            with pytest.raises(InputError, match="no amount"):
+                call.reply("first", cost_usd="cheap")
+            call.reply("first", input_tokens=1, output_tokens=1, cost_usd=1)
+            with pytest.raises(InputError, match="its reply already"):
+                call.reply("second", input_tokens=2, output_tokens=2, cost_usd=2)
+        cell.output("one")
+        with pytest.raises(InputError, match="its output already"):
+            cell.output("two")
+    view = load_run(home, run.run_id)
+    (made,) = named(view, "sub_call")
+    assert (made.preview, made.cost_usd) == ("first", Decimal(1))
+    assert made.tokens == {"input": 1, "output": 1, "total": 2}
+
+
+@pytest.mark.parametrize("engine", ["toy 1.0", None])
+def test_the_version_on_record_is_that_of_the_engine(home: Home, engine: str | None) -> None:
+    with instrument(home, engine=engine) as run:
+        assert SpoolRun(home, run.run_id).poll().summary.engine_version == engine
+    assert load_run(home, run.run_id).summary.engine_version == engine
+
+
+def test_the_prompt_of_a_call_without_a_reply_does_not_pass_for_a_reply(home: Home) -> None:
+    with instrument(home) as run:
+        with run.sub_call("is it so?"):
+            pass
+        with run.sub_call("and this?") as call:
+            call.reply("yes")
+    shown = [line.text for line in tree_lines(load_run(home, run.run_id))]
+    assert shown[1].endswith(" · asked: “is it so?”") and shown[2].endswith(" · “yes”")

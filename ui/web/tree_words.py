@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rlm_core import semconv as sc
 from traces.reading import Group, Node
-from traces.tree import Totals, outcome
+from traces.tree import Totals, outcome, unanswered
 from traces.tree_cells import FINE, Tone, cost_cell, status_cell, tokens_cell
 from ui.figures import duration
 from ui.tree import problem
@@ -105,7 +105,8 @@ class Describer:
             said = ""  # the status stands beside it
         if not said and span.kind not in ("iteration", "batch") and not _is_top(span):
             suspect = self._suspects.get(span.span_id) if outcome(span) in FINE else None
-            said = f"suspect: {suspect.signals[0].words}" if suspect else span.preview or ""
+            asked = "asked: " if span.preview and unanswered(span) else ""
+            said = f"suspect: {suspect.signals[0].words}" if suspect else asked + (span.preview or "")
         return _short(("its parent is not in the record. " if span.orphan else "") + said)
 
     def _on_time_line(self, first: int | None, last: int | None) -> tuple[int, int]:
