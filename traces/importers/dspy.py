@@ -65,7 +65,7 @@ def _is_wanted(value: Any) -> bool:
 
 def _printed(source: Source) -> Iterator[Document]:
     """A prediction as Python prints it."""
-    with source.path.open("rb") as file:
+    with source.opened() as file:
         data = file.read(_LARGEST_PRINTED).decode("utf-8", "replace").strip()
     try:
         call = ast.parse(data, mode="eval").body

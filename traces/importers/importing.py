@@ -254,7 +254,8 @@ class _Import:
             if not count:
                 raise InputError("it holds no run")
         except Exception as error:
-            self.refuse(source.name, error)
+            foreign = _not_utf8(source) if isinstance(error, InputError) and not count else None
+            self.refuse(source.name, foreign or error)
 
     def _runs(self, format: str, source: Source) -> Iterator[Written]:
         module = _module(format)
@@ -264,8 +265,10 @@ class _Import:
             yield from module.take_in(self.names, source)
             return
         file, when = Path(source.name).name, source.path.stat().st_mtime_ns
+        line = source.line_not_utf8()
         with closing(iter(module.read(source))) as runs:
             for run in runs:
+                run.problems += [] if line is None else [f"Line {line:,} of the file is not UTF-8."]
                 written = write_run(self.home, run, file, when, self.names)
                 yield replace(written, problems=(*written.problems, *self._other_states(run, written)))
 
@@ -297,10 +300,15 @@ def _module(format: str) -> Any:
 def _unreadable(source: Source) -> InputError | None:
     """Why a file that no reader knows cannot be read at all, None where it can."""
     try:
-        source.head(1)
+        return _not_utf8(source)
     except InputError as error:
         return error
-    return None
+
+
+def _not_utf8(source: Source) -> InputError | None:
+    """That a file which looks like JSON is in another encoding."""
+    line = source.line_not_utf8()
+    return None if line is None else InputError(f"line {line:,} is not UTF-8")
 
 
 def _imported(written: Written, format: str, file: str) -> Imported:

@@ -37,6 +37,7 @@ SHARED_USAGE: Final = (
     "rlms gives all calls of a batch the usage of one of them and their mean time: both are known to be "
     "wrong, and not counted."
 )
+_LOOKED_AT: Final = 20  # entries of a list, to recognise it
 _LARGE_FIRST_LINE: Final = re.compile(rb'\s*\{"(type": "iteration", "iteration|iteration)": \d+, "')
 #: How the question stands in the messages: from 0.1.2 in the second, before in each prompt of the user.
 _QUESTIONS: Final = (
@@ -52,7 +53,7 @@ def recognises(source: Source) -> bool:
     first = source.first_lines(1)
     if first:
         return _part(first[0]) is not None
-    return bool(_LARGE_FIRST_LINE.match(source.head())) or _part(_whole(source)) is not None
+    return bool(_LARGE_FIRST_LINE.match(source.head())) or any(map(_part, _whole(source)[:_LOOKED_AT]))
 
 
 def read(source: Source) -> Iterator[ForeignRun]:
@@ -62,17 +63,18 @@ def read(source: Source) -> Iterator[ForeignRun]:
     for run in log.runs((line.number, line.value) for line in lines):
         some = True
         yield run
-    if not some and (document := _whole(source)) is not None:
-        for run in _Log().runs([(1, document)]):
+    if not some:
+        for run in _Log().runs(list(enumerate(_whole(source), 1))):
             some = True
             yield run
     if not some:
         raise InputError(f"{source.name} holds no iteration: rlms writes one at the end of each turn.")
 
 
-def _whole(source: Source) -> Any:
-    """A file that is one JSON document on several lines."""
-    return source.document() if source.head().lstrip()[:1] == b"{" else None
+def _whole(source: Source) -> list[Any]:
+    """The entries of a file that is one JSON document on several lines: one entry, or a list of them."""
+    document = source.document() if source.head().lstrip()[:1] in (b"{", b"[") else None
+    return document if isinstance(document, list) else [] if document is None else [document]
 
 
 def _part(value: Any) -> str | None:

@@ -5,6 +5,7 @@ Texts, counts, money and moments by type and range, and documents of which only 
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -181,9 +182,12 @@ def whole_or_part(source: Source) -> tuple[Any, bool]:
     value = source.document()
     if value is not None:
         return value, True
-    with source.path.open("rb") as file:
+    with source.opened() as file:
         data = file.read(_LARGEST_SALVAGED)
-    return _part(data.decode("utf-8-sig", "replace")), False
+    try:
+        return _part(codecs.getincrementaldecoder("utf-8")().decode(data)), False  # it may end in a character
+    except UnicodeDecodeError:
+        return None, False
 
 
 class Document(NamedTuple):
