@@ -129,7 +129,7 @@ class Step:
             self._ends |= previews(self._foreign.texts)
 
     def _say_once(self, prefix: str, text: str, what: str) -> None:
-        """As `_say`, for what a step says once: of two texts one would be lost. Raises InputError for a second."""
+        """As `_say`, for what a step says once: of two texts one would be lost. Raises InputError for two."""
         with self._shared.lock:
             self._check_open()
             if prefix in self._foreign.texts:
