@@ -193,6 +193,21 @@ def test_failed_slots_and_errors_given_as_text_are_failed_calls(tmp_path: Path) 
     assert said.status == "ok" and said.texts[sc.RESPONSE] == "Error: is what the model said"
 
 
+@pytest.mark.parametrize("number", [-3, float("nan"), "14", 10**30, [14]])
+def test_numbers_that_are_there_and_unusable_are_said_to_be(tmp_path: Path, number: object) -> None:
+    models = {"m": {"total_input_tokens": number, "total_output_tokens": 3}}
+    odd = call("a", usage_summary={"model_usage_summaries": models, "total_cost": number})
+    log = turn(1, block("x = llm_query('a')", odd | {"execution_time": number}), final="a")
+    (run,) = runs(tmp_path, METADATA, log)
+    (one,) = spans(run, "sub_call")
+    told = [number for number in (one.tokens, one.seconds) if number.mark == "missing"]
+    assert len(told) == 2 and all(
+        str(number.why).startswith("in the record, but unusable: ") for number in told
+    )
+    (said,) = run.problems
+    assert said.startswith("Numbers that are in the record, but unusable: ")
+
+
 def test_the_time_of_the_only_call_of_a_batch_that_did_not_fail_is_a_mean(tmp_path: Path) -> None:
     none = {"model_usage_summaries": {}}
     calls = [call("a", seconds=0.4), call("b", "", 0.0, usage_summary=none, error="llm() call failed - 429")]
@@ -309,7 +324,10 @@ def test_parts_of_another_shape_are_counted_and_cost_nothing_else(tmp_path: Path
     odd = block("x", call({"role": "user"}), "nonsense", locals="no table", execution_time="long")
     second = turn(2, final="b", at="10:00:09", prompt=["one", {"role": "user", "content": None}])
     (run,) = runs(tmp_path, METADATA, turn(1, odd, 7, prompt="one text", response=None), second)
-    assert run.problems == ["2 parts of its iterations are unusable and were left out."]
+    assert run.problems == [
+        "2 parts of its iterations are unusable and were left out.",
+        "Numbers that are in the record, but unusable: 1.",
+    ]
     (cell,) = spans(run, "cell")
     assert cell.seconds.mark == "missing" and sc.VARIABLES not in cell.texts
     assert spans(run, "sub_call")[0].texts[sc.PROMPT] == '{"role": "user"}'

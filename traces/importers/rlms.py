@@ -19,6 +19,7 @@ from traces.importers.rlms_calls import WRITTEN_HERE, Reading
 from traces.importers.rlms_spans import RunBuilder, go_down, starts_anew
 from traces.importers.rlms_values import LOCAL_TIME, asks
 from traces.importers.source import Source, as_text
+from traces.importers.told import unusable
 from traces.importers.values import items, table, text
 
 FORMAT: Final = "rlms"
@@ -171,6 +172,7 @@ class _Log:
         if left_out := self._reading.left_out:
             problems.append(f"{left_out} parts of its iterations are unusable and were left out.")
             self._reading.left_out = 0
+        problems += unusable(builder.top)
         yield replace(_run(builder, key, problems), stem=stem)
 
 

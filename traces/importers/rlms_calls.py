@@ -10,6 +10,7 @@ from rlm_core import semconv as sc
 from traces.importers.foreign import ForeignSpan, derived, known_wrong, reported
 from traces.importers.rlms_values import Clock, cost_of, told, usage_of
 from traces.importers.source import as_text
+from traces.importers.told import lacking
 from traces.importers.values import amount, items, text
 
 WRITTEN_HERE: Final = "rlmscope"  # the back end in logs that this program wrote
@@ -105,6 +106,8 @@ def _call(call: Mapping[str, Any], shared: bool, mean: bool, reading: Reading) -
     shared, mean = shared and failure is None, mean and failure is None
     if seconds:  # 0.0 stands where no time was taken
         span.seconds = known_wrong(seconds, _MEAN) if mean else reported(seconds)
+    elif seconds is None:
+        span.seconds = lacking(call.get("execution_time"))
     if prompt is not None:
         span.texts[sc.QUESTION if child else sc.PROMPT] = as_text(prompt)
     if response:

@@ -20,6 +20,7 @@ from traces.importers.rlms_values import (
     usage_of,
 )  # fmt: skip
 from traces.importers.source import as_text
+from traces.importers.told import lacking
 from traces.importers.values import amount, items, table, text
 
 _NO_ROOT: Final = "rlms does not log the usage of its root"
@@ -64,8 +65,8 @@ class RunBuilder:
         start = self.last_ns if seconds is None else None if end is None else end - round(seconds * 1e9)
         if seconds is not None:
             lasted = reported(seconds)
-        elif start is None or end is None or end < start:
-            lasted = missing()
+        elif start is None or end is None or end < start or entry.get("iteration_time") is not None:
+            lasted = lacking(entry.get("iteration_time"))
         else:
             lasted = derived((end - start) / 1e9, "from the end of the iteration before to its own")
         iteration = ForeignSpan("iteration", start=_moment(start), seconds=lasted)
@@ -88,7 +89,9 @@ class RunBuilder:
         if seconds.value is not None and (rest := _rest(seconds.value, blocks)) is not None:
             call.seconds = derived(rest, "the iteration less its cells")
         usage, cost = usage_of(entry), cost_of(entry)  # only in logs that this program wrote
-        call.tokens = missing(_NO_ROOT) if usage is None else told(entry, "tokens", usage)
+        call.tokens = told(entry, "tokens", usage)
+        if usage is None and call.tokens.why is None:
+            call.tokens = missing(_NO_ROOT)
         call.cost = told(entry, "cost", cost)
         reply = entry.get("response")
         if reply is not None:
@@ -117,7 +120,7 @@ class RunBuilder:
             amount(table(block.get("result")).get("execution_time")),
         )
         cell = ForeignSpan("cell", start=_moment(begun))
-        cell.seconds = missing() if seconds is None else reported(seconds)
+        cell.seconds = lacking(result.get("execution_time")) if seconds is None else reported(seconds)
         code = as_text(block.get("code") or "")
         cell.texts[sc.CODE] = code
         if result.get("stdout") is not None:

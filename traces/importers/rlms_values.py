@@ -11,8 +11,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from rlm_core.telemetry import as_json, sha256_text
-from traces.importers.foreign import T, TokenUse, Told, derived, missing, reported
+from traces.importers.foreign import T, TokenUse, Told, derived, reported
 from traces.importers.source import as_text
+from traces.importers.told import lacking
 from traces.importers.values import count, dollars, items, table
 
 LOCAL_TIME: Final = "The log holds local times without their zone: they were read as times of this computer."
@@ -73,23 +74,37 @@ def _ns(span: timedelta) -> int:
 def told(call: Mapping[str, Any], name: str, value: T | None) -> Told[T]:
     """`tokens` or `cost` of a call with its mark; only logs that this program wrote have `derived`."""
     if value is None:
-        return missing()
+        return no_usage(call) if name == "tokens" else no_cost(call)
     return derived(value, _DERIVED) if name in items(call.get("derived")) else reported(value)
 
 
 def usage_of(call: Mapping[str, Any]) -> TokenUse | None:
     """The tokens that the log gives a call, all its models together; None where it gives none."""
+    counts = [(count(sent), count(made)) for sent, made in _usages(call)]
+    known = [(sent, made) for sent, made in counts if sent is not None and made is not None]
+    if len(known) < len(counts):
+        return None
+    return TokenUse(sum(sent for sent, _ in known), sum(made for _, made in known))
+
+
+def _usages(call: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Both sides of the usage of each model of a call, whatever they are."""
     models = table(table(call.get("usage_summary")).get("model_usage_summaries"))
     said = [
         (table(one).get("total_input_tokens"), table(one).get("total_output_tokens"))
         for one in models.values()
     ]
-    said = said or [(call.get("prompt_tokens"), call.get("completion_tokens"))]  # before 0.1.0
-    counts = [(count(sent), count(made)) for sent, made in said]
-    known = [(sent, made) for sent, made in counts if sent is not None and made is not None]
-    if len(known) < len(counts):
-        return None
-    return TokenUse(sum(sent for sent, _ in known), sum(made for _, made in known))
+    return said or [(call.get("prompt_tokens"), call.get("completion_tokens"))]  # before 0.1.0
+
+
+def no_usage(call: Mapping[str, Any]) -> Told[Any]:
+    """The mark of a call of which `usage_of` gives none."""
+    return lacking(*(side for sides in _usages(call) for side in sides if count(side) is None))
+
+
+def no_cost(call: Mapping[str, Any]) -> Told[Any]:
+    """The mark of a call of which `cost_of` gives none."""
+    return lacking(table(call.get("usage_summary")).get("total_cost"))
 
 
 def cost_of(call: Mapping[str, Any]) -> Decimal | None:
