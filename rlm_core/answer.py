@@ -16,6 +16,7 @@ class Answer:
     `text` is the answer as text (None when there is none), `value` the Python value the cell gave. `forced`
     says the answer was extracted after a limit by one extra root call. `confidence` is "low" when the program
     marked it so. `cache_hits` are sub-calls that an equal one had answered, `tool_calls` those of sub-models.
+    `refused_sub_calls` are those that a limit refused: they are not among the `sub_calls`.
     `tokens` counts root and sub-calls once each; `cost_usd` is None when any price is unknown
     (`cost_status` says so: priced, free, unknown, demo or partial) and `known_usd` is then the least that was
     spent; `seconds` is wall time.
@@ -33,6 +34,7 @@ class Answer:
     iterations: int = 0
     sub_calls: int = 0
     failed_sub_calls: int = 0
+    refused_sub_calls: int = 0
     cache_hits: int = 0
     tool_calls: int = 0
     tokens: dict[str, int] = field(default_factory=lambda: {"input": 0, "output": 0, "total": 0})

@@ -40,7 +40,8 @@ class CellScope:
         """A refused call costs nothing, so a cell that asks again and again is stopped."""
         self.refusals += 1
         if self.refusals == REFUSALS_PER_CELL:
-            self.interrupt(f"{REFUSALS_PER_CELL} sub-calls refused by the budget")
+            # of a batch, others may have been asked for already: they are refused too
+            self.interrupt(f"{REFUSALS_PER_CELL} or more sub-calls refused by the budget")
 
     def note_turned_away(self) -> None:
         """The same for calls that can never be answered, such as those that name a foreign model."""

@@ -41,6 +41,7 @@ class Conversation:
     dropped: Callable[[], bool]
     tools: ToolRuns
     shape: Shape | None = None
+    sent: bool = False  # whether any request of it has left
     _said: str = ""
 
     async def hold(self, request: Request) -> Completion:
@@ -58,6 +59,7 @@ class Conversation:
                 self.span.set({sc.SCHEMA_PROBLEM: str(error)})
             raise
         finally:
+            self.sent = bill.sent
             self.models.close(bill, self.span)
 
     async def _talk(self, request: Request, bill: Bill) -> Completion:

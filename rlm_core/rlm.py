@@ -415,6 +415,7 @@ def _answer(state: RunState, outcome: Outcome, seconds: float) -> Answer:
         iterations=outcome.iterations,
         sub_calls=state.sub_calls,
         failed_sub_calls=state.failed_sub_calls,
+        refused_sub_calls=state.refused_sub_calls,
         cache_hits=state.cache_hits,
         tool_calls=state.tool_calls,
         tokens={"input": state.totals.input, "output": state.totals.output, "total": total},

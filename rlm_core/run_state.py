@@ -69,6 +69,7 @@ class RunState:
     totals: Totals = field(default_factory=Totals)
     sub_calls: int = 0
     failed_sub_calls: int = 0
+    refused_sub_calls: int = 0  # by a limit, before anything was sent: not among the sub-calls
     cache_hits: int = 0  # sub-calls answered by an equal one of this run
     tool_calls: int = 0
     notices: list[str] = field(default_factory=list)  # what whoever asked should know, in sentences

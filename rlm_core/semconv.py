@@ -51,6 +51,7 @@ USAGE_CACHE_READ: Final = "gen_ai.usage.cache_read.input_tokens"
 USAGE_CACHE_WRITE: Final = "gen_ai.usage.cache_write.input_tokens"
 USAGE_REASONING: Final = "gen_ai.usage.reasoning.output_tokens"
 ERROR_TYPE: Final = "error.type"
+LIMIT_ERRORS: Final = ("budget", "depth")  # error types of calls that a limit refused, or broke off
 
 # -- OpenInference
 OI_KIND: Final = "openinference.span.kind"

@@ -243,18 +243,18 @@ class SubCalls:
         state.progress.calls_running += 1
         state.tell()
         self._asking.add(asyncio.current_task())
+        conversation = self._conversation(scope, span, asked.shape)
         try:
             self._admit(span)
             request = await self._requests.with_images(asked, scope, span)
-            completion = await self._conversation(scope, span, asked.shape).hold(request)
-            text = _end(span, completion)
-            reply: Reply = {"ok": text}
+            completion = await conversation.hold(request)
+            reply: Reply = {"ok": _end(span, completion)}
         except CallDropped as error:
             span.fail("cancelled", str(error), "cancelled")
             return error_reply("cancelled", str(error))
         except LimitReached as error:
             scope.note_refusal()
-            reply = self._failed(span, "budget", str(error))
+            reply = self._failed(span, "budget", str(error), sent=conversation.sent)
             if state.playback is not None:
                 state.playback.refused(f"the budget allows no further call: {error}")
         except ModelError as error:
@@ -290,8 +290,8 @@ class SubCalls:
                 self.state.playback.unsent()
             raise
 
-    def _failed(self, span: RunSpan, kind: str, message: str) -> Reply:
-        self._count_failure()
+    def _failed(self, span: RunSpan, kind: str, message: str, *, sent: bool = False) -> Reply:
+        self._count_failure(kind, sent)
         span.fail(kind, message)
         return error_reply(kind, message)
 
@@ -327,8 +327,12 @@ class SubCalls:
         self.state.sub_calls += 1
         self.state.progress.calls_done += 1
 
-    def _count_failure(self) -> None:
-        self.state.failed_sub_calls += 1
+    def _count_failure(self, kind: str, sent: bool = False) -> None:
+        """What a limit refused before anything was `sent` counted as a call when it began, and is none."""
+        refused = kind in sc.LIMIT_ERRORS and not sent
+        self.state.sub_calls -= refused
+        self.state.refused_sub_calls += refused
+        self.state.failed_sub_calls += not refused
         self.state.progress.calls_failed += 1
 
     def _asked(self, slot: Slot) -> dict[str, Attribute | None]:
@@ -354,7 +358,7 @@ class SubCalls:
     def _serve_known(self, span: RunSpan, reply: Reply, source: str = "record") -> Reply:
         self._count()
         if "err" in reply:
-            self._count_failure()
+            self._count_failure(reply["err"])
         return _known(span, reply, source)
 
     def text_of(self, parts: list[Part]) -> str:

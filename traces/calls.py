@@ -8,8 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_core import semconv as sc
 from traces.home import Home
-from traces.refused import LIMITS, refused
+from traces.refused import refused
 from traces.rows import SpanRow
 from traces.runs import Current, Warn, current, resolve_run, spool_views
 from traces.store import append_spans, in_memory, rows_of
@@ -23,7 +24,7 @@ _LIVE = "live_span"
 _LIVE_RUNS = "live_run"
 _FREE = "free_call"
 _UNSENT = "unsent_call"
-_REFUSED = f"status = 'error' AND error_type IN {LIMITS!r}"
+_REFUSED = f"status = 'error' AND error_type IN {sc.LIMIT_ERRORS!r}"
 _TRIED = "tried_call"
 _OPEN = "open_call"
 _SO_FAR = "so_far"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from rlm_core import semconv as sc
 from traces.rows import CALL_KINDS, SpanRow
-
-LIMITS: Final = ("budget", "depth")  # error types that a call has which a limit refused, or broke off
 
 
 def refused(spans: Sequence[SpanRow]) -> frozenset[str]:
@@ -16,7 +14,7 @@ def refused(spans: Sequence[SpanRow]) -> frozenset[str]:
     A call that a limit ended after it had been sent (a later attempt, or a further round of tools, was
     refused) is none: it was made, and may have cost something. Nor is one of another engine.
     """
-    found = {span.span_id for span in spans if span.error_type in LIMITS and _is_free(span)}
+    found = {span.span_id for span in spans if span.error_type in sc.LIMIT_ERRORS and _is_free(span)}
     if found:
         found.difference_update(span.parent_id or "" for span in spans if span.kind == "attempt")
     return frozenset(found)

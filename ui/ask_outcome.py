@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlm_core.answer import Answer
 from rlm_core.sandbox import level_words
+from traces.refused import refused_words
 from ui.figures import counted, duration, money, spent, tokens
 from ui.models_config import DEMO_WORDS, Models
 from ui.visible import block, line
@@ -24,6 +25,7 @@ _FACTS: Final = (
     "iterations",
     "sub_calls",
     "failed_sub_calls",
+    "refused_sub_calls",
     "cache_hits",
     "tool_calls",
     "cost_usd",
@@ -163,7 +165,7 @@ class Outcome:
             f"run {answer.run_id}",
             *([] if self.strategy == "rlm" else [f"strategy {self.strategy}"]),
             counted(answer.iterations, "iteration"),
-            counted(answer.sub_calls, "sub-call") + failed,
+            counted(answer.sub_calls, "sub-call") + failed + refused_words(answer.refused_sub_calls),
             *([f"{hits:,} answered from the cache"] if hits else []),
             *([counted(tools, "tool call")] if tools else []),
             f"tokens {tokens(answer.tokens)}",

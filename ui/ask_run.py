@@ -339,6 +339,7 @@ def _so_far(home: Home, recording: Recording, error: str) -> Answer:
         iterations=run.iterations,
         sub_calls=run.sub_calls,
         failed_sub_calls=run.failed_sub_calls,
+        refused_sub_calls=run.refused_sub_calls,
         tokens=run.tokens,
         cost_usd=run.cost_usd,
         cost_status=run.cost_status,

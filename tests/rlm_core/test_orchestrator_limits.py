@@ -6,11 +6,13 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rlm_core import RLM, FunctionLMHandler, Limits, Request, Usage
 from rlm_core import semconv as sc
+from rlm_core.options import Options
 from tests.support.played_cells import Played, of_kind
 from tests.support.scripted import Script, cell, completion, play, run
 from traces.reading import load_run
@@ -54,13 +56,32 @@ def test_calls_over_the_limit_are_typed_refusals_with_spans(recorded: Played) ->
     assert (summary.cost_usd, summary.cost_status) == (answer.cost_usd, answer.cost_status)
 
 
+@pytest.mark.parametrize(
+    ("code", "options", "counts"),
+    [
+        ("llm_batch(['a', 'b', 'c', 'd'])", {"limits": Limits(max_calls=1)}, (1, 0, 3)),
+        ("llm_batch(['a'] * 4)", {"limits": Limits(max_calls=1), "options": Options(cache=True)}, (1, 0, 3)),
+        ("rlm_query('a')\nllm_query('b')", {"limits": Limits(max_depth=0)}, (1, 0, 1)),
+        ("llm_query('a', model='other/one')\nllm_query('b')", {}, (2, 1, 0)),
+    ],
+    ids=["calls", "cached calls", "depth", "no limit"],
+)
+def test_a_run_tells_calls_that_a_limit_refused_from_those_it_made(
+    recorded: Played, code: str, options: dict[str, Any], counts: tuple[int, ...]
+) -> None:
+    answer, view, _ = recorded.play(f"{code}\nFINAL(1)", **options)
+    assert (answer.sub_calls, answer.failed_sub_calls, answer.refused_sub_calls) == counts
+    told = view.summary
+    assert (told.sub_calls, told.failed_sub_calls, told.refused_sub_calls) == counts, "as its record does"
+
+
 def test_refused_calls_cannot_spin_a_cell_and_end_the_run() -> None:
     spin = "while True:\n    llm_query('x')"
     script = Script([cell(spin), cell(spin), "Best guess: 3."])
     answer = run(script, limits=Limits(max_calls=1))
     assert (answer.stop_reason, answer.forced, answer.text) == ("budget", True, "Best guess: 3.")
     assert len(script.sub_requests) == 1
-    assert "refused by the budget" in script.outputs[0]
+    assert "8 or more sub-calls refused by the budget" in script.outputs[0]
 
 
 def test_a_token_budget_stops_the_run_and_leaves_room_for_the_forced_answer() -> None:

@@ -169,7 +169,7 @@ def test_code_cannot_raise_the_depth_of_its_run_through_the_environment() -> Non
         "FINAL(reply.kind)",
         limits=Limits(max_depth=0),
     )
-    assert answer.text == "depth" and answer.sub_calls == 1
+    assert (answer.text, answer.sub_calls, answer.refused_sub_calls) == ("depth", 0, 1)
 
 
 # -- one budget

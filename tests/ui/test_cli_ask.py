@@ -41,6 +41,7 @@ KEYS: dict[str, Any] = {
     "mark": (str, type(None)),
     "best_partial": (str, type(None)),
     "failed_sub_calls": int,
+    "refused_sub_calls": int,
     "problems": list,
     "notices": list,
     "demo": bool,
