@@ -37,7 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "check": ("ui.check_command", "Check a set of runs whose answers are known."),
     "cost": ("ui.cost_command", "Say what runs cost, and on what."),
     "prices": ("ui.prices_command", "List what models cost, and set prices of your own."),
-    "export": ("ui.export_command", "Write right runs as training data."),
+    "export": ("ui.export_command", "Write runs to files: a page, tables, spans, training data."),
     "collect": ("ui.collect_command", "Receive spans of other engines over OTLP, as runs."),
     "import": ("ui.import_command", "Take in runs of other engines, and of other homes."),
     "ingest": ("ui.read_commands", "Take closed runs into the store."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traces.figures import counted
 from traces.imported import unasked_words
 from traces.importers import IMPORTERS
 from ui.common import State, print_json, say, shared_options
@@ -32,7 +33,8 @@ def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
     """Take in runs that other engines recorded, or that come from another home.
 
     Files, folders, and zip or gz files of them. The same run is not taken in twice. What a record does not
-    say, and what of it is unreadable, is said beside the run.
+    say, and what of it is unreadable, is said beside the run; a file of which nothing could be had makes the
+    exit code 1, and 2 where that is so of all.
     """
     from traces.importers.importing import Imported, Refused, import_paths
 
@@ -45,6 +47,9 @@ def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
         said: dict[tuple[str, ...], str] = {}  # what is missing -> the first run that says so
         for one in runs:
             click.echo("\n".join(_lines(one, said.setdefault(one.missing, one.run_id))))
+    if unread := [len(one.problems) for one in runs if one.problems]:
+        of = f"{counted(sum(unread), 'problem')} of {counted(len(unread), 'run')}"
+        say(f"{of} on record: what could not be read of a file is not in its runs")
     for each in refused:
         say(f"{'' if each.harmless else 'rlmscope: '}{each.file}: {each.why}")
     failed = any(not each.harmless for each in refused)

@@ -50,6 +50,20 @@ def test_exit_codes_say_how_much_came_in(call: Call, tmp_path: Path) -> None:
     assert call("import", str(good), "--format", "dspy").code == 2
 
 
+def test_what_is_left_out_of_a_run_that_came_in_is_no_failure(call: Call, tmp_path: Path) -> None:
+    """As of the log of a run that still goes on: its last line is half written."""
+    whole = (SAMPLES / "official_rlms_0.1.3.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text(whole + whole.splitlines()[-1][:40], encoding="utf-8")
+    done = call("import", str(tmp_path / "log.jsonl"), "--json")
+    (run,) = done.json
+    assert done.code == 0 and len(run["problems"]) == 1
+    assert done.err.splitlines() == [
+        "1 problem of 1 run on record: what could not be read of a file is not in its runs"
+    ]
+    listed = next(one for one in call("runs", "--json").json if one["run_id"] == run["run_id"])
+    assert (listed["problems"], listed["complete"]) == (1, False)
+
+
 def test_an_export_comes_back_through_the_command_line(
     call: Call, written: Callable[..., Any], home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,8 +80,9 @@ def test_an_export_comes_back_through_the_command_line(
     call("export", *ids, "--format", "jsonl", "--out", str(files[1]))
     assert files[0].read_bytes() == files[1].read_bytes()
     after = call("runs", "--json").json
-    assert [run.pop("imported_from") for run in after] == ["rlmscope"] * 2
-    assert [run.pop("imported_from") for run in before] == [None] * 2
+    origin = ("imported_from", "imported_file")
+    assert [[run.pop(name) for name in origin] for run in after] == [["rlmscope", "a.jsonl"]] * 2
+    assert [[run.pop(name) for name in origin] for run in before] == [[None, None]] * 2
     assert json.dumps(after) == json.dumps(before)
 
 
