@@ -19,6 +19,7 @@ from traces.exporters.html import export
 from traces.home import Home
 from traces.importers.foreign import ForeignRun, ForeignSpan, TokenUse, known_wrong, reported
 from traces.importers.writing import write_run
+from traces.reading import load_run
 
 KEY = "sk-proj-" + "Ab3dEf6hIj9" * 3
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> \u2028 \u202egnirts ]]>"
@@ -94,6 +95,60 @@ def test_without_its_script_it_says_question_answer_totals_and_iterations(home: 
         assert shown in bare, shown
 
 
+def test_its_spans_are_as_many_as_the_record_holds(home: Home, tmp_path: Path) -> None:
+    run_id = wide_run(home, 200)
+    page = page_of(home, run_id, tmp_path / "run.html")
+    shown = [row["id"] for row in page.rows if row["id"]] + [
+        row["attempt"] for row in page.rows if row["attempt"]
+    ]
+    assert len(shown) == len(set(shown)) == load_run(home, run_id).summary.spans
+
+
+def test_the_table_of_iterations_counts_child_runs_apart_and_names_the_forced_turn(
+    home: Home, tmp_path: Path
+) -> None:
+    inner = ForeignSpan(
+        "iteration",
+        children=[ForeignSpan("root_call"), ForeignSpan("cell", children=[ForeignSpan("sub_call")])],
+    )
+    cell = ForeignSpan("cell", children=[ForeignSpan("run", children=[inner]), ForeignSpan("sub_call")])
+    turns = [ForeignSpan("iteration", children=[ForeignSpan("root_call"), cell])]
+    turns += [ForeignSpan("iteration", attributes={sc.FORCED: True}, children=[ForeignSpan("root_call")])]
+    run = ForeignRun("rlms", "rlms", "k", ForeignSpan("run", texts={sc.QUESTION: "q"}, children=turns))
+    page = page_of(home, write_run(home, run, "log.jsonl", 0).run_id, tmp_path / "run.html")
+    for shown in (
+        "<dt>Iterations</dt><dd>1</dd>",
+        "<dt>Child runs</dt><dd>1</dd>",
+        "<dt>Sub-calls</dt><dd>2</dd>",
+        "<th class=number>Cells</th>\n<th class=number>Child runs</th>\n<th class=number>Sub-calls</th>",
+        "<td class=number>1</td><td class=number>1</td><td class=number>2</td>",
+        "<td>1, forced</td><td></td><td class=number>0</td><td class=number>0</td><td class=number>0</td>",
+    ):
+        assert shown in page.bare, shown
+    assert "iteration 1, forced" in [row["label"].strip() for row in page.rows]
+
+
+def test_calls_that_a_limit_refused_are_not_counted_as_made(home: Home, tmp_path: Path) -> None:
+    with recording(home) as made:
+        start = made.recorder.start
+        run = start("run", sc.NAME_RUN, None, {})
+        turn = start("iteration", sc.NAME_ITERATION, run, {sc.ITERATION: 0})
+        cell = start("cell", sc.NAME_CELL, turn, {sc.CELL: 0})
+        for number in range(3):
+            call = start("sub_call", "chat m", cell, {sc.REQUEST_MODEL: "m", sc.CALL_INDEX: number})
+            if number:
+                call.end("error", {sc.ERROR_TYPE: "budget", sc.COST_STATUS: "free"})
+            else:
+                call.end("ok", {sc.USAGE_INPUT: 1, sc.USAGE_OUTPUT: 1})
+        for span in (cell, turn, run):
+            span.end()
+        made.close("ok")
+    page = page_of(home, WIDE, tmp_path / "run.html")
+    assert "<dd>1, 2 refused by a limit</dd>" in page.bare
+    assert "<td class=number>1, 2 refused by a limit</td><td class=number>2</td>" in page.bare
+    assert facts(page.span("cell"))["Sub-calls below"] == ["1 (1 ok), 2 refused by a limit"]
+
+
 def test_numbers_of_another_engine_say_how_far_they_can_be_trusted(home: Home, tmp_path: Path) -> None:
     calls = [
         ForeignSpan("sub_call", model="m", texts={sc.PROMPT: "a"}, tokens=reported(TokenUse(10, 3))),
@@ -118,6 +173,10 @@ def test_the_page_of_an_engine_that_records_no_sub_calls_does_not_count_0(home: 
     run = ForeignRun("dspy", "dspy 3", "k", ForeignSpan("run", texts={sc.QUESTION: "q"}))
     bare = page_of(home, write_run(home, run, "log.json", 0).run_id, tmp_path / "run.html").bare
     assert "<dt>Sub-calls</dt><dd>none on record</dd>" in bare
+    turn = ForeignSpan("iteration", children=[ForeignSpan("root_call"), ForeignSpan("cell")])
+    run = ForeignRun("dspy", "dspy 3", "k", ForeignSpan("run", texts={sc.QUESTION: "r"}, children=[turn]))
+    page = page_of(home, write_run(home, run, "log.json", 0).run_id, tmp_path / "turn.html")
+    assert "Sub-calls below" not in facts(page.span("run"))
 
 
 def test_a_text_that_the_record_lost_is_named_as_missing(home: Home, tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from traces.view import RunView
 
 _PARTS: Final = 10_000  # the time line is divided into that many
 _OPEN_MEMBERS: Final = 50  # a fan-out with more failures stays closed until it is asked for
+REFUSED: Final = "refused by a limit"
 _COLUMNS: Final = (
     *("id", "level", "label", "note", "status", "tone", "tokens", "cost", "time", "start", "width"),
-    *("opened", "fan", "bad", "span", "texts"),
+    *("opened", "fan", "bad", "span", "attempt", "texts"),
 )
 
 
@@ -37,12 +38,14 @@ class Placed:
 class Rows:
     """The tree in columns, as the page's script takes it; `spans` in the order of their rows.
 
-    `span` of a row is the number of its span, -1 for a group; `texts` lists the numbers of its texts.
+    `span` of a row is the number of its span, -1 for a group; `attempt` the id of an attempt that has no row
+    of its own; `texts` lists the numbers of its texts. `ends` counts the sub-calls below a span by
+    outcome, those that a limit refused as `REFUSED`.
     """
 
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
     spans: list[Placed] = field(default_factory=list)
-    ends: dict[str, Counter[str]] = field(default_factory=dict)  # of the sub-calls below a span, by outcome
+    ends: dict[str, Counter[str]] = field(default_factory=dict)
 
 
 def top_nodes(view: RunView) -> list[Node]:
@@ -52,9 +55,9 @@ def top_nodes(view: RunView) -> list[Node]:
     return tops
 
 
-def tree_rows(tops: Sequence[Node], texts: Texts, clean: Clean) -> Rows:
-    """The rows of a tree; `texts` of each stay empty."""
-    made = Rows(ends=_ends(tops))
+def tree_rows(tops: Sequence[Node], texts: Texts, clean: Clean, turned_away: frozenset[str]) -> Rows:
+    """The rows of a tree; `texts` of each stay empty. `turned_away` are the ids of what a limit refused."""
+    made = Rows(ends=_ends(tops, turned_away))
     describe = _Describer(tops, texts, clean)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
     stack: list[tuple[int, Node | Group]] = [(0, top) for top in reversed(tops)]
@@ -62,16 +65,17 @@ def tree_rows(tops: Sequence[Node], texts: Texts, clean: Clean) -> Rows:
         level, item = stack.pop()
         group = item if isinstance(item, Group) else _only_group(item)
         below: Sequence[Node | Group]
+        attempt = _only_attempt(item) if isinstance(item, Node) else None
         if group is not None:
             below = _members(group)
         else:
             assert isinstance(item, Node)
-            attempt = _only_attempt(item)
             below = [] if attempt is not None else item.below
         if isinstance(item, Node):
-            made.spans.append(Placed(item, _only_attempt(item)))
+            made.spans.append(Placed(item, attempt))
         row = describe.row(level, item, group)
         row["span"] = len(made.spans) - 1 if isinstance(item, Node) else -1
+        row["attempt"] = "" if attempt is None else attempt.span_id
         for name in _COLUMNS:
             made.columns[name].append(row[name])
         stack.extend((level + 1, child) for child in reversed(below))
@@ -102,14 +106,15 @@ def _members(group: Group) -> Sequence[Node | Group]:
     return [*bad, Group.of(group.called, fine)]
 
 
-def _ends(tops: Sequence[Node]) -> dict[str, Counter[str]]:
+def _ends(tops: Sequence[Node], turned_away: frozenset[str]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     nodes = [item for _, item in walk(tops) if isinstance(item, Node)]
     for node in reversed(nodes):  # children before their parents
         counts = Counter[str]()
         for child in _children(node):
             counts += found[child.span_id]
-            counts[outcome(child)] += child.kind == "sub_call"
+            if child.kind == "sub_call":
+                counts[REFUSED if child.span_id in turned_away else outcome(child)] += 1
         found[node.span.span_id] = counts
     return found
 
@@ -133,7 +138,7 @@ class _Describer:
         self._length = max((whole.last_ns or 0) - self._first, 1)
 
     def row(self, level: int, item: Node | Group, group: Group | None) -> dict[str, Any]:
-        """A row but for the number of its span. `group` is the one it shows: itself, or that of a batch."""
+        """A row but for its span and attempt. `group` is the one it shows: itself, or that of a batch."""
         span = item.span if isinstance(item, Node) else None
         status, tone = status_cell(item if group is None else group)
         start, width = self._on_time_line(item)

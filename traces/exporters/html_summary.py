@@ -9,14 +9,14 @@ from typing import Any, Final
 from rlm_core import __version__
 from rlm_core import semconv as sc
 from traces.exporters.html_details import tokens_below
+from traces.exporters.html_turns import turns_table
 from traces.exporters.html_words import Clean, short
 from traces.exporters.redaction import Redactor
-from traces.figures import UNKNOWN, count, counted, duration, least
+from traces.figures import UNKNOWN, counted, duration, least
 from traces.imported import asked_words, import_facts, iterations_told, on_record, sub_calls_told
+from traces.refused import refused_words
 from traces.report_parts import WHOLE_CHARS, left_out, middle_out
-from traces.rows import RunSummary
-from traces.tree import Node, walk
-from traces.tree_cells import cost_cell, tokens_cell
+from traces.tree import Node
 from traces.view import RunView
 from traces.visible import block, line
 
@@ -24,7 +24,6 @@ _QUESTION_CHARS: Final = 360  # before it is unfolded
 _BEGIN_CHARS: Final = 900  # of the answer
 _BEGIN_LINES: Final = 8
 _SENTENCE_CHARS: Final = 800
-_TURNS: Final = 500
 _SENTENCES: Final = 30
 _TONES: Final = {"ok": "ok", "running": "live", "cancelled": "warn"}
 _STOPPED: Final = {
@@ -55,7 +54,7 @@ def summary(view: RunView, tops: Sequence[Node], redactor: Redactor) -> Iterator
     yield '<dl class="facts">' + "".join(_totals(view, top, clean)) + "</dl>"
     yield from _remarks(view, attributes, clean)
     yield "</header>"
-    yield from _turns(run, top, clean)
+    yield from turns_table(view, top, clean)
 
 
 def closing(view: RunView, redactor: Redactor, texts_cut: int, texts_dropped: int) -> str:
@@ -128,12 +127,14 @@ def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     tokens = UNKNOWN if run.untold_calls else f"{run.tokens['input']:,} in, {run.tokens['output']:,} out"
     if top is not None and top.totals.spend.calls:
         tokens = tokens_below(top)
+    children = sum(span.kind == "run" and span.depth > 0 for span in view.spans)
     began = run.started[:19].replace("T", " ") + " UTC" if run.started else UNKNOWN
     for name, value in (
         ("Root model", clean(run.root_model or UNKNOWN)),
         ("Sub-model", clean(run.sub_model or UNKNOWN)),
         ("Iterations", on_record(iterations_told(run))),
-        ("Sub-calls", on_record(sub_calls_told(run)) + failed),
+        *([("Child runs", f"{children:,}")] if children else []),
+        ("Sub-calls", on_record(sub_calls_told(run)) + failed + refused_words(run.refused_sub_calls)),
         ("Tokens", tokens),
         ("Cost", least(run.cost_usd, run.cost_status, run.known_usd)),
         ("Time", duration(run.seconds)),
@@ -170,38 +171,3 @@ def _remarks(view: RunView, attributes: dict[str, Any], clean: Clean) -> Iterato
 def _sentence(text: str, clean: Clean) -> str:
     shown = line(clean(text))
     return escape(shown if len(shown) <= _SENTENCE_CHARS else shown[:_SENTENCE_CHARS] + "…")
-
-
-def _turns(run: RunSummary, top: Node | None, clean: Clean) -> Iterator[str]:
-    """A table of the run's own iterations."""
-    below = top.below if top is not None else []
-    turns = [item for item in below if isinstance(item, Node) and item.span.kind == "iteration"]
-    if not turns:
-        return
-    yield '<section id="turns" aria-label="Iterations"><h2>Iterations</h2>'
-    yield '<div class="scroll"><table><thead><tr>'
-    for name in ("", "Phases", "Cells", "Sub-calls", "Failed", "Tokens", "Cost", "Time"):
-        yield f"<th{' class=number' if name not in ('', 'Phases') else ''}>{name}</th>"
-    yield "</tr></thead><tbody>"
-    for turn in turns[:_TURNS]:
-        yield "<tr>" + "".join(_turn(run, turn, clean)) + "</tr>"
-    yield "</tbody></table></div>"
-    if len(turns) > _TURNS:
-        yield f"<p>and {len(turns) - _TURNS:,} more iterations</p>"
-    yield "</section>"
-
-
-def _turn(run: RunSummary, turn: Node, clean: Clean) -> Iterator[str]:
-    span = turn.span
-    kinds = [item.span.kind for _, item in walk(turn.below) if isinstance(item, Node)]
-    yield f"<td>{'' if span.iteration is None else span.iteration}</td>"
-    yield f"<td>{escape(short(clean(', '.join(span.phases))))}</td>"
-    for value in (
-        f"{kinds.count('cell'):,}",
-        count(None if run.untold_sub_calls else kinds.count("sub_call")),
-        f"{turn.totals.failures:,}",
-        tokens_cell(turn.totals.spend),
-        cost_cell(turn.totals.spend),
-        duration(span.seconds),
-    ):
-        yield f"<td class=number>{escape(value)}</td>"

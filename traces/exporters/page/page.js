@@ -8,7 +8,8 @@ class Page {
     this.texts = new Pieces("texts");
     this.view = new SpanView(new Pieces("details"), this.texts);
     this.tree = new Tree(rows, (row) => this.show(row));
-    this.rowOf = new Map(rows.id.map((id, row) => [id, row]));
+    this.rowOf = new Map([...rows.attempt.map((id, row) => [id, row]), ...rows.id.map((id, row) => [id, row])]);
+    this.rowOf.delete(""); // rows that stand for several spans
     this.bad = rows.bad.flatMap((bad, row) => (bad ? [row] : []));
     this.onlyBad = false;
     this.hits = null; // of the search; null: nothing is looked for
@@ -96,9 +97,10 @@ class Page {
   }
 
   count() {
-    const all = this.rows.span.reduce((sum, span) => sum + (span >= 0), 0).toLocaleString("en");
+    const all = this.rowOf.size.toLocaleString("en"); // with those that stand in the row of their call
     const fits = this.tree.fits;
     this.said.textContent = fits ? `${fits.size.toLocaleString("en")} of ${all} spans` : `${all} spans`;
+    this.tree.none.hidden = !fits || fits.size > 0;
   }
 
   /* Look for words in names, notes and texts, in slices: the page stays quick, and new words end the search. */
@@ -124,11 +126,11 @@ class Page {
       await pause();
       if (mine !== this.searches) return;
     }
-    const { label, note, texts, span, id } = this.rows;
+    const { label, note, texts, span, id, attempt } = this.rows;
     this.hits = new Set();
     for (let row = 0; row < this.tree.count; row++) {
       if (span[row] < 0) continue;
-      const named = `${label[row]} ${note[row]} ${id[row]}`.toLowerCase().includes(words);
+      const named = `${label[row]} ${note[row]} ${id[row]} ${attempt[row]}`.toLowerCase().includes(words);
       if (named || texts[row].some((number) => found.has(number))) this.hits.add(row);
     }
     this.narrow();

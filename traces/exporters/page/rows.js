@@ -58,6 +58,8 @@ class Tree {
     this.scroller.setAttribute("aria-label", "Recursion tree of the run");
     this.space = this.scroller.appendChild(node("div", "space"));
     this.space.setAttribute("role", "presentation");
+    this.none = this.scroller.appendChild(node("p", "none", "No span matches."));
+    this.none.hidden = true;
     this.scroller.onscroll = () => this.draw();
     this.scroller.onkeydown = (event) => this.onKey(event);
     this.space.onclick = (event) => this.onClick(event);

@@ -94,15 +94,35 @@ def test_search_finds_words_of_texts_and_marks_them(opened: Opened, wide: Path) 
     page = opened(wide)
     field = page.get_by_role("searchbox")
     field.fill("REFUND of order 77")
-    expect(page.get_by_role("status")).to_have_text("5 of 1,028 spans")
+    expect(page.get_by_role("status")).to_have_text("5 of 2,005 spans")
     expect(title(page)).to_have_text("llm_query 77")
     assert page.evaluate("CSS.highlights.get('found').size") == 1
     field.press("Escape")
-    expect(page.get_by_role("status")).to_have_text("1,028 spans")
+    expect(page.get_by_role("status")).to_have_text("2,005 spans")
     page.get_by_role("button", name="Failed or empty (20)").click()
-    expect(page.get_by_role("status")).to_have_text("20 of 1,028 spans")
+    expect(page.get_by_role("status")).to_have_text("20 of 2,005 spans")
     assert page.get_by_role("treeitem").filter(has_text="empty reply").count() > 0
     assert page.get_by_role("treeitem").filter(has_text="yes:").count() == 0
+    expect(page.get_by_text("No span matches.")).to_be_hidden()
+    field.fill("no text says this")
+    expect(page.get_by_text("No span matches.")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("0 of 2,005 spans")
+    field.press("Escape")
+    expect(page.get_by_text("No span matches.")).to_be_hidden()
+
+
+def test_an_attempt_is_found_in_the_row_of_its_call(opened: Opened, wide: Path) -> None:
+    page = opened(wide)
+    attempt = page.evaluate(
+        "JSON.parse(document.querySelector('script.rows').textContent).attempt.filter(Boolean)[5]"
+    )
+    page.goto("about:blank")
+    page.goto(f"{wide.as_uri()}#{attempt}")
+    name = title(page).text_content() or ""
+    assert name.startswith("llm_query ")
+    page.get_by_role("searchbox").fill(attempt)
+    expect(page.get_by_role("status")).to_have_text("1 of 2,005 spans")
+    expect(title(page)).to_have_text(name)
 
 
 def test_all_of_it_works_by_keys_alone(opened: Opened, wide: Path) -> None:
@@ -238,5 +258,5 @@ def test_thirty_thousand_spans_open_and_can_be_searched(opened: Opened, tmp_path
     page.keyboard.press("End")
     expect(title(page)).to_have_text("llm_query 11")  # 74 iterations of 200 calls, one of 12
     page.get_by_role("searchbox").fill("refund of order 199”")
-    expect(page.get_by_role("status")).to_have_text("74 of 15,409 spans")
+    expect(page.get_by_role("status")).to_have_text("74 of 30,075 spans")
     assert page.get_by_role("treeitem").count() < 80
