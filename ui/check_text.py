@@ -12,6 +12,7 @@ from traces.imported import asked_words
 from traces.regression import CHECK_MODES
 from ui.figures import counted, money
 from ui.models_config import DEMO_WORDS
+from ui.tree import long_ids, short_id
 from ui.visible import fit, line
 
 if TYPE_CHECKING:
@@ -88,7 +89,11 @@ def names_of(home: Home, run_id: str | None, span_ids: Sequence[str]) -> list[st
         spans = load_run(home, run_id).by_id if run_id is not None else {}
     except RLMScopeError:
         spans = {}
-    return [f"{line(name_of(spans[one]))} [{one[:8]}]" if one in spans else line(one) for one in span_ids]
+    longer = long_ids(spans)
+    return [
+        f"{line(name_of(spans[one]))} [{short_id(one, longer)}]" if one in spans else line(one)
+        for one in span_ids
+    ]
 
 
 def closing(done: Check, chosen: RegressionSet) -> Iterator[str]:

@@ -21,7 +21,7 @@ from traces.refused import refused_words
 from traces.summing import spend_of
 from ui.figures import count, counted, duration, money, spent, with_tokens
 from ui.replay_text import replay_of_lines, sub_calls_words
-from ui.tree import describe_span, tree_lines
+from ui.tree import describe_span, long_ids, tree_lines
 from ui.trust_text import import_lines, marks_of_calls
 from ui.visible import fit, line
 
@@ -195,8 +195,9 @@ def show_found(view: RunView, found: Sequence[tuple[SpanRow, Sequence[str]]]) ->
     """Header, and for each span in which a text was found one line: where in it, and which span it is."""
     yield from run_header(view, calls=sub_calls_words(view))
     yield ""
+    longer = long_ids(view.by_id)
     for span, places in found:
-        told = coloured(fit(describe_span(span), terminal_width()), span.status)
+        told = coloured(fit(describe_span(span, longer), terminal_width()), span.status)
         yield from (told, f"    in {line(', '.join(places))}")
     yield f"found in {counted(len(found), 'span')} of {len(view.spans):,}"
 

@@ -6,8 +6,10 @@ So a fan-out of 200 calls takes a few lines, and nothing disappears without bein
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from traces.tree import Totals
 
 SHOWN_OF_GROUP: Final = 6  # that many of a group's failed calls are listed
-ID_CHARS: Final = 8  # of a span id: enough to be unique in a run, short enough to type
+ID_CHARS: Final = 8  # of a span id: mostly enough to be unique in a run, short enough to type
 _CALLS: Final = ("root_call", "sub_call")
 _FINE: Final = ("ok", "running")
 
@@ -43,6 +45,15 @@ class _More:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How a tree is drawn: what `everything` and `timed` say, and the ids that 8 digits do not tell apart."""
+
+    everything: bool
+    timed: bool
+    long_ids: Mapping[str, int]
+
+
 _Item = Node | Group | _More
 
 
@@ -50,12 +61,12 @@ def tree_lines(view: RunView, *, everything: bool = False) -> Iterator[TreeLine]
     """The lines of a run's tree, top first. With `everything` nothing is grouped and attempts are shown."""
     tops = build_tree(view.spans, group_from=0) if everything else build_tree(view.spans)
     mark_gaps(tops, view.summary)
-    timed = is_timed(view)
+    look = _Look(everything, is_timed(view), long_ids(view.by_id))
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
     stack: list[tuple[str, str, _Item]] = [("", "", node) for node in reversed(tops)]
     while stack:
         branch, indent, item = stack.pop()
-        text, status, below = _line(item, everything, timed)
+        text, status, below = _line(item, look)
         yield TreeLine(branch, text, status)
         last = len(below) - 1
         for place in range(last, -1, -1):
@@ -65,23 +76,24 @@ def tree_lines(view: RunView, *, everything: bool = False) -> Iterator[TreeLine]
             )
 
 
-def _line(item: _Item, everything: bool, timed: bool) -> tuple[str, str, Sequence[_Item]]:
+def _line(item: _Item, look: _Look) -> tuple[str, str, Sequence[_Item]]:
     """Text and status of an item, and what is drawn below it."""
     if isinstance(item, _More):
         return f"… and {item.number:,} more like these", "error", ()
     if isinstance(item, Group):
-        return _group_line(item, "", timed)
+        return _group_line(item, "", look)
     below: Sequence[Node | Group] = item.below
     if item.span.kind == "batch" and len(below) == 1 and isinstance(below[0], Group):
-        return _group_line(below[0], f" {_short(item.span)}", timed)  # the batch adds nothing to its calls
+        batch = f" {_short(item.span, look.long_ids)}"
+        return _group_line(below[0], batch, look)  # the batch adds nothing to its calls
     attempts = 0
-    if item.span.kind in _CALLS and not everything:
+    if item.span.kind in _CALLS and not look.everything:
         below = [node for node in below if isinstance(node, Group) or node.span.kind != "attempt"]
         attempts = len(item.below) - len(below)
-    return _describe(item, attempts, timed), item.span.status, below
+    return _describe(item, attempts, look), item.span.status, below
 
 
-def _group_line(group: Group, batch: str, timed: bool) -> tuple[str, str, Sequence[_Item]]:
+def _group_line(group: Group, batch: str, look: _Look) -> tuple[str, str, Sequence[_Item]]:
     bad = [node for node in group.members if node.span.status not in _FINE or _is_empty(node.span)]
     below: list[_Item] = [*bad[:SHOWN_OF_GROUP]]
     if len(bad) > SHOWN_OF_GROUP:
@@ -89,7 +101,8 @@ def _group_line(group: Group, batch: str, timed: bool) -> tuple[str, str, Sequen
     status = "running" if group.totals.open else "error" if group.totals.failures else "ok"
     hits = sum(_is_hit(node.span) for node in group.members)
     said = [counted(hits, "cache hit")] if hits else []
-    return " · ".join((line(group.headline) + batch, *said, *_figures(group.totals, timed))), status, below
+    text = " · ".join((line(group.headline) + batch, *said, *_figures(group.totals, look.timed)))
+    return text, status, below
 
 
 def _figures(totals: Totals, timed: bool) -> list[str]:
@@ -104,10 +117,10 @@ def _figures(totals: Totals, timed: bool) -> list[str]:
     return parts if totals.seconds is None else [*parts, duration(totals.seconds)]
 
 
-def _describe(node: Node, attempts: int, timed: bool) -> str:
+def _describe(node: Node, attempts: int, look: _Look) -> str:
     """A span on one line, safe to print, with the figures of its subtree."""
     span = node.span
-    parts = [f"{_title(span)} {_short(span)}"]
+    parts = [f"{_title(span)} {_short(span, look.long_ids)}"]
     if span.orphan:
         parts.append("its parent is not in the record")
     wrong = problem(span)
@@ -118,7 +131,7 @@ def _describe(node: Node, attempts: int, timed: bool) -> str:
     elif _is_hit(span):
         parts.append("cache hit")
     if not (span.kind in _CALLS and span.end_ns is None):
-        parts.extend(_figures(node.totals, timed))
+        parts.extend(_figures(node.totals, look.timed))
     if attempts > 1:
         parts.append(counted(attempts, "attempt"))
     if not wrong and span.preview and span.kind != "iteration" and span.parent_id is not None:
@@ -126,10 +139,10 @@ def _describe(node: Node, attempts: int, timed: bool) -> str:
     return " · ".join(parts)
 
 
-def describe_span(span: SpanRow) -> str:
-    """A span by itself on one line, safe to print."""
+def describe_span(span: SpanRow, longer: Mapping[str, int]) -> str:
+    """A span by itself on one line, safe to print; `longer` is what `long_ids` says of its run."""
     parts = [
-        f"{_title(span)} {_short(span)}",
+        f"{_title(span)} {_short(span, longer)}",
         problem(span),
         _quoted(span) if span.preview else None,
     ]
@@ -141,8 +154,23 @@ def _quoted(span: SpanRow) -> str:
     return f"{'asked: ' if unanswered(span) else ''}“{line(span.preview or '')}”"
 
 
-def _short(span: SpanRow) -> str:
-    return f"[{line(span.span_id[:ID_CHARS])}]"
+def long_ids(span_ids: Iterable[str]) -> dict[str, int]:
+    """How many digits those ids of a run need that share their first `ID_CHARS` with another one."""
+    needed: dict[str, int] = {}
+    for one, other in pairwise(sorted(span_ids)):
+        if one[:ID_CHARS] == other[:ID_CHARS]:
+            digits = len(commonprefix([one, other])) + 1
+            needed |= {each: max(digits, needed.get(each, 0)) for each in (one, other)}
+    return needed
+
+
+def short_id(span_id: str, longer: Mapping[str, int]) -> str:
+    """The beginning of an id that tells it from all others of its run; `longer` is of `long_ids`."""
+    return line(span_id[: longer.get(span_id, ID_CHARS)])
+
+
+def _short(span: SpanRow, longer: Mapping[str, int]) -> str:
+    return f"[{short_id(span.span_id, longer)}]"
 
 
 def _title(span: SpanRow) -> str:
