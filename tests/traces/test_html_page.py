@@ -95,6 +95,14 @@ def test_without_its_script_it_says_question_answer_totals_and_iterations(home: 
         assert shown in bare, shown
 
 
+def test_sentences_on_a_record_beyond_those_shown_are_counted(home: Home, tmp_path: Path) -> None:
+    lacks = [f"Part {number} is not told." for number in range(40)]
+    run = ForeignRun("dspy", "dspy 3", "k", ForeignSpan("run"), missing=lacks, problems=["Lines lost: 2."])
+    bare = page_of(home, write_run(home, run, "log.json", 0).run_id, tmp_path / "run.html").bare
+    assert bare.count("is not told.</li>") == 29 and "<li>and 11 more</li>" in bare
+    assert "<li>Lines lost: 2.</li>" in bare
+
+
 def test_its_spans_are_as_many_as_the_record_holds(home: Home, tmp_path: Path) -> None:
     run_id = wide_run(home, 200)
     page = page_of(home, run_id, tmp_path / "run.html")
@@ -145,7 +153,7 @@ def test_calls_that_a_limit_refused_are_not_counted_as_made(home: Home, tmp_path
         made.close("ok")
     page = page_of(home, WIDE, tmp_path / "run.html")
     assert "<dd>1, 2 refused by a limit</dd>" in page.bare
-    assert "<td class=number>1, 2 refused by a limit</td><td class=number>2</td>" in page.bare
+    assert "<td class=number>1, 2 refused by a limit</td><td class=number>0</td>" in page.bare
     assert facts(page.span("cell"))["Sub-calls below"] == ["1 (1 ok), 2 refused by a limit"]
 
 
@@ -163,7 +171,7 @@ def test_numbers_of_another_engine_say_how_far_they_can_be_trusted(home: Home, t
     assert wrong == ["unknown", "known to be wrong", "one usage for two calls"]
     assert facts(page.span("cell"))["Time"] == ["2.0 s", "reported"]
     assert facts(page.span("run"))["Time"] == ["unknown", "not in the record"]
-    assert "at least 10 in, 3 out (1 call without)" in page.bare
+    assert "<dd>at least 10 in, 3 out</dd>" in page.bare
     assert "imported: rlms" in page.bare and "Read from log.jsonl, a record of rlms 0.1.3." in page.bare
     assert "<li>when the run began</li>" in page.bare
     assert {row["time"] for row in page.rows if row["label"].startswith("llm_query")} == {"?"}

@@ -198,7 +198,7 @@ def tokens_below(node: Node) -> str:
     if spend.untold and not (spend.input or spend.output):
         return UNKNOWN
     said = f"{spend.input:,} in, {spend.output:,} out"
-    return f"at least {said} ({counted(spend.untold, 'call')} without)" if spend.untold else said
+    return f"at least {said}" if spend.untold else said
 
 
 def _others(hashes: Mapping[str, str]) -> dict[str, str]:

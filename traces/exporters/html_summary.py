@@ -163,8 +163,9 @@ def _remarks(view: RunView, attributes: dict[str, Any], clean: Clean) -> Iterato
         return
     source = f"Read from {facts.file}, a record of {facts.engine}."
     yield f'<p class="remark" dir=auto>{_sentence(source, clean)}</p>'
-    if lacks := [*facts.missing, *facts.problems]:
+    if lacks := [*facts.problems, *facts.missing]:
         items = "".join(f"<li>{_sentence(sentence, clean)}</li>" for sentence in lacks[:_SENTENCES])
+        items += f"<li>and {len(lacks) - _SENTENCES:,} more</li>" if len(lacks) > _SENTENCES else ""
         yield f"<details open><summary>What this record does not say</summary><ul>{items}</ul></details>"
 
 
