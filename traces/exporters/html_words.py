@@ -38,15 +38,20 @@ def short(text: object) -> str:
 def turn_number(span: SpanRow) -> str:
     """The number of an iteration. The call for a forced answer stands in one that is not counted as such."""
     number = "" if span.iteration is None else str(span.iteration)
-    return f"{number}, forced" if span.attributes.get(sc.FORCED) is True else number
+    return f"{number}, forced" if _is_forced(span) else number
+
+
+def _is_forced(span: SpanRow) -> bool:
+    return span.attributes.get(sc.FORCED) is True
 
 
 def label(span: SpanRow, clean: Clean) -> str:
     """What a span is called in the tree; `clean` takes keys out of a text, before it is cut."""
     number = "" if span.call_index is None else f" {span.call_index}"
+    turn = span.preview or ("forced answer" if _is_forced(span) else "")
     labels = {
         "run": "run" if span.parent_id is None else f"rlm_query{number}, depth {span.depth}",
-        "iteration": f"iteration {turn_number(span)} {span.preview or ''}",
+        "iteration": f"iteration {'' if span.iteration is None else span.iteration} {turn}",
         "root_call": "root call",
         "cell": f"cell {'' if span.cell is None else span.cell} {span.phase or ''}",
         "batch": "llm_batch",
