@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,9 @@ _MORE: Final = Path("llms", "openai_like", "providers.json")
 _MODELS: Final = Path("model_prices_and_context_window_backup.json")
 _LEAST: Final = 20  # fewer providers than this: the files are not what this module knows
 _EVERYTHING: Final = "USE_LITELLM_PROXY"  # with it LiteLLM sends every id to a server of its own
+#: How the variables begin in which the credentials of a provider stand, and what else is in their names.
+_KEYED: Final = {"openai": ("OPENAI_",), "anthropic": ("ANTHROPIC_",), "gemini": ("GEMINI_", "GOOGLE_")}
+_CREDENTIAL: Final = re.compile("KEY|TOKEN|IDENTITY|FEDERATION|CREDENTIALS")
 # ids that LiteLLM places by a rule: fine-tuned models of OpenAI, versions at Replicate (64 digits), Nova
 _BY_RULE: Final = re.compile(r"ft:gpt-(?:3\.5-turbo|4).*|.+:[0-9a-f]{64}|amazon_nova.*")
 
@@ -46,6 +50,24 @@ def check_provider(model: str, what: str = "the model id") -> None:
     raise ConfigError(
         f"{what} {shown} names no provider that LiteLLM knows; {_advice(prefix if slash else '')}"
     )
+
+
+def check_key(model: str, environ: Mapping[str, str]) -> None:
+    """Raise `ConfigError` where it is certain that there is no key for a model: its provider takes one from
+    the environment alone, and nothing there is or names one. Importing LiteLLM, which would say so too, takes
+    seconds.
+    """
+    provider = model.partition("/")[0]
+    names = _KEYED.get(provider)
+    if names is None or environ.get(_EVERYTHING):
+        return
+    given = (name for name, value in environ.items() if value and name.startswith(names))
+    if not any(map(_CREDENTIAL.search, given)):
+        hint = " (a server that needs no key takes any value)" if provider == "openai" else ""
+        raise ConfigError(
+            f"{model}: the environment variable {names[0]}API_KEY is missing{hint}; set it, or keep a key in "
+            "the app's Settings"
+        )
 
 
 def _advice(prefix: str) -> str:

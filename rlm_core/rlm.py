@@ -101,6 +101,14 @@ class RLM:
         self._loop = BackgroundLoop()
         self._running: set[asyncio.Task[Answer]] = set()
 
+    def check_key(self, environ: Mapping[str, str]) -> None:
+        """Raise `ConfigError` where it is certain that an environment holds no key for the root model."""
+        from rlm_core.models import ModelRouter
+        from rlm_core.providers import check_key
+
+        if isinstance(self._handler, ModelRouter):
+            check_key(self.root, environ)
+
     def ask(
         self,
         question: str,

@@ -75,11 +75,12 @@ def prepare(order: Order, home: Home, environ: Mapping[str, str]) -> tuple[Model
     if order.options is not None:
         models = with_depths(models, order.options.models, order.limits)
     check_money_limit(models, order.limits, prices)
-    if not models.demo:
-        environment_with_keys(
-            home, environ
-        )  # a file of keys that cannot be used is said before anything starts
-    return models, _engine(replace(order, sandbox=order.sandbox or settings.sandbox), models, home, prices)
+    # a file of keys that cannot be used, or a key that is missing, is said before anything starts
+    known = None if models.demo else environment_with_keys(home, environ)
+    rlm = _engine(replace(order, sandbox=order.sandbox or settings.sandbox), models, home, prices)
+    if known is not None and order.resume is None:  # what is left of a dead run may ask no model
+        rlm.check_key(known)
+    return models, rlm
 
 
 def run_order(order: Order, home: Home, environ: Mapping[str, str]) -> Outcome:

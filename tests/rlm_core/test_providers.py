@@ -12,6 +12,7 @@ from rlm_core import providers
 from rlm_core.errors import ConfigError
 from rlm_core.litellm_handler import _load
 from rlm_core.models import check_usable, make_handler
+from rlm_core.providers import check_key
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,29 @@ def test_to_refuse_an_id_litellm_is_not_imported() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.splitlines()[-1] == "False" and "names no provider" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "missing"),
+    [
+        ("openai/x", {}, "OPENAI_API_KEY"),
+        ("openai/x", {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "http://x"}, "OPENAI_API_KEY"),
+        ("anthropic/x", {"OPENAI_API_KEY": "k"}, "ANTHROPIC_API_KEY"),
+        ("gemini/x", {}, "GEMINI_API_KEY"),
+        ("openai/x", {"OPENAI_API_KEY": "k"}, None),
+        ("openai/x", {"OPENAI_IDENTITY_PROVIDER_ID": "i"}, None),
+        ("anthropic/x", {"ANTHROPIC_AUTH_TOKEN": "t"}, None),
+        ("gemini/x", {"GOOGLE_API_KEY": "k"}, None),
+        ("openai/x", {"USE_LITELLM_PROXY": "true"}, None),
+        ("ollama/x", {}, None),
+        ("demo/root", {}, None),
+    ],
+)
+def test_a_key_is_missed_only_where_there_can_be_none(
+    model: str, environ: dict[str, str], missing: str | None
+) -> None:
+    if missing is None:
+        check_key(model, environ)
+        return
+    with pytest.raises(ConfigError, match=f"{model}: the environment variable {missing} is missing"):
+        check_key(model, environ)

@@ -208,6 +208,16 @@ def test_bad_options(options: tuple[str, str], call: Callable[..., Any], tickets
     assert call("runs", "--json").json == []
 
 
+def test_a_missing_key_is_said_before_anything_is_read_or_started(
+    call: Callable[..., Any], tickets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = call("ask", COUNT, str(tickets), "--root", "openai/gpt-5")
+    assert (result.code, result.out) == (2, "")
+    assert "openai/gpt-5: the environment variable OPENAI_API_KEY is missing" in result.error
+    assert call("runs", "--json").json == []
+
+
 def test_an_empty_question(call: Callable[..., Any], tickets: Path) -> None:
     assert call("ask", "  \n", str(tickets)).code == 2
     assert call("ask", "bad \udcff bytes", str(tickets)).code == 2
