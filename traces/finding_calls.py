@@ -11,6 +11,7 @@ from rlm_core import semconv as sc
 from traces.coverage import Coverage, coverage
 from traces.facts import Facts
 from traces.finding import Finding, Severity, ids, names_of, number_of, spans_of
+from traces.refused import refused
 from traces.reply_facts import texts_of
 from traces.rows import SpanRow, money_json
 from traces.summing import spend_of
@@ -45,12 +46,16 @@ _OF_THE_WHOLE: Final = re.compile(
 
 
 def suspicious(view: RunView, found: Mapping[str, Suspect]) -> Iterator[Finding]:
-    """One finding for each kind of signal."""
+    """One finding for each kind of signal. Calls that a limit refused have one of their own."""
+    turned_away = refused(view.spans)
     by_kind: dict[str, list[str]] = defaultdict(list)
     for span_id, suspect in found.items():
+        if span_id in turned_away:
+            continue
         for kind in dict.fromkeys(signal.kind for signal in suspect.signals):
             by_kind[kind].append(span_id)
-    calls = Counter(span.kind for span in view.spans if span.kind == "sub_call" or span.is_child_run)
+    made = (span for span in view.spans if span.span_id not in turned_away)
+    calls = Counter(span.kind for span in made if span.kind == "sub_call" or span.is_child_run)
     for kind in MEANINGS:
         spans = sorted(by_kind[kind], key=lambda span_id: view.by_id[span_id].seq)
         if spans:

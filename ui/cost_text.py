@@ -51,9 +51,10 @@ def unsent_words(calls: int, refused: int) -> str:
         "refused by a limit": refused,
         "answered from a record, the cache or by a patch, or never sent": calls - refused,
     }
-    return f"{counted(calls, 'call')} that no model was asked for: " + ", ".join(
-        f"{number:,} {words}" for words, number in told.items() if number
-    )
+    parts = {words: number for words, number in told.items() if number}
+    counts = (f"{number:,} {words}" for words, number in parts.items())
+    how = ", ".join(counts if len(parts) > 1 else parts)
+    return f"{counted(calls, 'call')} that no model was asked for: {how}"
 
 
 def explanation(document: Mapping[str, Any]) -> Iterator[str]:

@@ -131,7 +131,9 @@ def test_sub_calls_that_the_budget_refused_are_counted_by_themselves(home: Home)
         sent.fail("budget", "no call is left")  # for its second attempt
         made.end()
 
-    assert the("refused", run_of(home, cells)).count == 2
+    view = run_of(home, cells)
+    assert the("refused", view).count == 2
+    assert the("error", view).words == "Sub-calls that ended in error, were cancelled or lost: 1 of 1."
 
 
 def test_nearly_all_of_the_corpus_is_not_said_to_be_all_of_it(home: Home) -> None:

@@ -24,6 +24,7 @@ from traces.recording import open_recording
 from traces.strategies import strategy_rows
 from traces.subtotals import below
 from traces.tables import run_row
+from ui.cost_text import unsent_words
 
 RUN = "20260101T000000-0000aaaa"
 BATCH = "replies = llm_batch([f'item {n}' for n in range(30)])\nFINAL(sum(bool(r) for r in replies))"
@@ -106,3 +107,10 @@ def test_calls_that_were_turned_away_or_never_sent_are_no_calls_of_a_model(tmp_p
     assert view.summary.refused_sub_calls == 0, "no limit did that"
     report = cost_report(home, [RUN], [])
     assert (report["calls"], report["served_calls"], report["refused_calls"]) == (3, 1, 0)
+
+
+def test_what_is_not_counted_is_told_apart() -> None:
+    assert unsent_words(20, 20) == "20 calls that no model was asked for: refused by a limit"
+    assert unsent_words(21, 20).startswith(
+        "21 calls that no model was asked for: 20 refused by a limit, 1 answered from a record, "
+    )

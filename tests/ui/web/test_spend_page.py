@@ -259,7 +259,7 @@ def test_calls_of_replays_that_were_served_are_in_no_figure_and_said(
     ):
         replayer.trial(recorder=made.recorder, run_id=run_id(1))
         made.close("ok")
-    said = "Not counted: 8 calls that no model was asked for: 8 answered from a record"
+    said = "Not counted: 8 calls that no model was asked for: answered from a record"
     alone, both = spend_page(run=run_id(0)), spend_page()
     assert said in " ".join(texts(both)) and said not in " ".join(texts(alone))
     assert [row["Calls"] for row in rows_of(both, "spend-groups")] == ["2", "6"]
