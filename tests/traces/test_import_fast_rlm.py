@@ -203,6 +203,16 @@ def test_a_line_that_stands_twice_counts_once(home: Home, tmp_path: Path) -> Non
     )
 
 
+def test_lines_are_read_in_the_order_of_their_times_where_steps_are_not(home: Home, tmp_path: Path) -> None:
+    lines = (FAST / "run.jsonl").read_text().splitlines()
+    (tmp_path / "turned.jsonl").write_text("\n".join([*lines[10:], *lines[:10]]))
+    ((done, view),) = taken(home, tmp_path / "turned.jsonl")
+    assert outline(view) == WHOLE.strip()
+    assert done.problems == (
+        "Lines do not stand in the order of their steps: they were put in the order of their times.",
+    )
+
+
 def test_of_lines_of_one_step_that_differ_the_first_counts(home: Home, tmp_path: Path) -> None:
     lines = (SAMPLES / "fast_rlm_0.5.0.jsonl").read_text().splitlines()
     other = json.loads(lines[-3]) | {"code": "FINAL('other')"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from rlm_core.errors import InputError
@@ -16,7 +17,7 @@ from traces.importers.fast_rlm_agents import Agent
 from traces.importers.foreign import ForeignRun
 from traces.importers.source import Source
 from traces.importers.told import unusable
-from traces.importers.values import CIRCLE, Once, count, digest, heads_of_circles, text
+from traces.importers.values import CIRCLE, Once, count, digest, heads_of_circles, moment, text
 
 _EVENTS: Final = ("agent_start", "code_generated", "execution_result", "final_result", "agent_end")
 _NAMED: Final = 5  # lines whose numbers are told
@@ -46,13 +47,14 @@ def read(source: Source) -> Iterator[ForeignRun]:
     agents: dict[str, Agent] = {}
     asked_in: dict[str, list[Agent]] = defaultdict(list)  # by their caller, since its last step
     lost: list[int] = []
-    once = Once()
+    once, found = Once(), list[Mapping[str, Any]]()
     for number, line in source.lines():
         if not isinstance(line, dict) or not _is_event(line):
             lost.append(number)
-            continue
-        if not once.is_first(_place(line), line):
-            continue
+        elif once.is_first(_place(line), line):
+            found.append(line)
+    problems = [*_about(lost), *once.problems("Lines")]
+    for line in _in_order(found, problems):
         name, caller = line["run_id"], text(line.get("parent_run_id"))
         agent = agents.get(name)
         if agent is None:
@@ -63,7 +65,6 @@ def read(source: Source) -> Iterator[ForeignRun]:
     for caller, left in asked_in.items():
         if caller in agents:
             agents[caller].left_open(left)
-    problems = [*_about(lost), *once.problems("Lines")]
     for name in heads_of_circles({name: agent.caller for name, agent in agents.items()}):
         problems.append(CIRCLE.format(name[:80], "it is taken for a run of its own"))
         agents[str(agents[name].caller)].disown(agents[name])
@@ -78,6 +79,25 @@ def _place(line: Mapping[str, Any]) -> tuple[str, str, int | None] | None:
     """What no two lines of a log have in common; None for a step without a number."""
     step = count(line.get("step"))
     return None if "step" in line and step is None else (line["run_id"], line["event_type"], step)
+
+
+def _in_order(lines: list[Mapping[str, Any]], problems: list[str]) -> list[Mapping[str, Any]]:
+    """Lines by their times, where the steps of an agent do not follow one another as they stand."""
+    newest: dict[str, int] = {}
+    for line in lines:
+        if (step := count(line.get("step"))) is not None:
+            if step < newest.get(line["run_id"], 0):
+                break
+            newest[line["run_id"]] = step
+    else:
+        return lines
+    said = "Lines do not stand in the order of their steps"
+    times = [when for line in lines if (when := moment(line.get("time"))) is not None]
+    if len(times) < len(lines):
+        problems.append(f"{said}, and not all have a time: they were left as they stand.")
+        return lines
+    problems.append(f"{said}: they were put in the order of their times.")
+    return [line for _, line in sorted(zip(times, lines, strict=True), key=itemgetter(0))]
 
 
 def _run(agent: Agent, problems: Sequence[str]) -> ForeignRun:
