@@ -36,7 +36,7 @@ def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
     say, and what of it is unreadable, is said beside the run; a file of which nothing could be had makes the
     exit code 1, and 2 where that is so of all.
     """
-    from traces.importers.importing import Imported, Refused, import_paths
+    from traces.importers.importing import Imported, Refused, each_once, import_paths
 
     done = import_paths(state.home, paths, form)
     runs = [one for one in done if isinstance(one, Imported)]
@@ -45,8 +45,8 @@ def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
         print_json([one.to_json() for one in runs])
     else:
         said: dict[tuple[str, ...], str] = {}  # what is missing -> the first run that says so
-        for one in runs:
-            click.echo("\n".join(_lines(one, said.setdefault(one.missing, one.run_id))))
+        for one, times in each_once(runs):
+            click.echo("\n".join(_lines(one, times, said.setdefault(one.missing, one.run_id))))
     if unread := [len(one.problems) for one in runs if one.problems]:
         of = f"{counted(sum(unread), 'problem')} of {counted(len(unread), 'run')}"
         say(f"{of} on record: what could not be read of a file is not in its runs")
@@ -56,9 +56,11 @@ def import_(state: State, /, paths: tuple[Path, ...], form: str | None) -> int:
     return 0 if not failed else 1 if runs else 2
 
 
-def _lines(one: Imported, first: str) -> Iterator[str]:
-    """For people; `first` is the first run of this import that lacks the same."""
-    there = "" if one.new else " (it was here already)"
+def _lines(one: Imported, times: int, first: str) -> Iterator[str]:
+    """For people; it was met so many `times`, `first` is the first run of this import that lacks the same."""
+    parts = [] if one.new else ["it was here already"]
+    parts += [f"met {times:,} times"] if times > 1 else []
+    there = f" ({', '.join(parts)})" if parts else ""
     asked = f"{one.engine}: {one.question}" if one.question else unasked_words(one.file, one.engine)
     yield f"{one.run_id}  {line(asked)}{there}"
     if one.missing and first != one.run_id:

@@ -44,10 +44,20 @@ def test_exit_codes_say_how_much_came_in(call: Call, tmp_path: Path) -> None:
     assert "bad.txt: it is no record of a known format (rlmscope, otlp, rlms," in none.error
     assert "Traceback" not in both.err
     missing = call("import", str(tmp_path / "gone"))
-    assert (missing.code, "there is no file or folder" in missing.error) == (2, True)
+    said = f"rlmscope: {tmp_path / 'gone'}: there is no file or folder of that name"
+    assert (missing.code, missing.err.splitlines()) == (2, [said])
     assert call("import").code == 2
     assert call("import", str(good), "--format", "nothing").code == 2
     assert call("import", str(good), "--format", "dspy").code == 2
+
+
+def test_a_run_that_a_file_holds_many_times_is_said_once(call: Call, tmp_path: Path) -> None:
+    whole = (SAMPLES / "official_rlms_0.1.3.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text(whole * 3, encoding="utf-8")
+    first, again = (call("import", str(tmp_path / "log.jsonl")).out.splitlines() for _ in range(2))
+    assert first[0].endswith("(met 3 times)") and again[0].endswith("(it was here already, met 3 times)")
+    assert len([text for text in first + again if not text.startswith(" ")]) == 2
+    assert len(call("import", str(tmp_path / "log.jsonl"), "--json").json) == 3, "scripts get every one"
 
 
 def test_what_is_left_out_of_a_run_that_came_in_is_no_failure(call: Call, tmp_path: Path) -> None:

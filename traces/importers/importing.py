@@ -71,6 +71,16 @@ class Refused:
     harmless: bool = False
 
 
+def each_once(runs: Iterable[Imported]) -> list[tuple[Imported, int]]:
+    """What came in with how often it was met: a run that is met again, with nothing else to be said of it, is
+    counted with the first.
+    """
+    found: dict[Any, list[Imported]] = {}
+    for one in runs:
+        found.setdefault((one.run_id, one.missing, one.problems), []).append(one)
+    return [(same[0], len(same)) for same in found.values()]
+
+
 def import_paths(home: Home, paths: Sequence[Path], format: str | None = None) -> list[Imported | Refused]:
     """Take in what files, folders and archives (zip, gz) hold, in their order. `format` is a key of
     `IMPORTERS` by which files are read whatever they look like.
@@ -141,9 +151,10 @@ class _Import:
             elif source.path.is_file():
                 self._file(source, 0)
             else:
-                there = "it is neither a file nor a folder"
-                gone = f"there is no file or folder {str(source.path)!r}"
-                self.refuse(source.name, InputError(there if os.path.exists(source.path) else gone))
+                if os.path.exists(source.path):
+                    self.refuse(source.name, InputError("it is neither a file nor a folder"))
+                else:  # named as it was given: where it was looked for is what matters
+                    self.refuse(str(source.path), InputError("there is no file or folder of that name"))
                 return
         except (RLMScopeError, OSError) as error:
             self.refuse(source.name, error)

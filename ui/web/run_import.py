@@ -12,7 +12,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.home import Home
 from traces.importers import IMPORTERS
-from traces.importers.importing import Imported, Refused, import_upload
+from traces.importers.importing import Imported, Refused, each_once, import_upload
 from ui.figures import counted
 from ui.visible import line
 from ui.web import plain
@@ -95,7 +95,7 @@ def _take_in(home: Home, files: list[Any], format_: str | None) -> None:
 
 def _outcome(done: list[Imported | Refused]) -> None:
     """What came in, with the way to each run, and what did not, with the reason."""
-    runs = [one for one in done if isinstance(one, Imported)]
+    runs = [one for one, _ in each_once(one for one in done if isinstance(one, Imported))]
     refused = [one for one in done if isinstance(one, Refused)]
     new = sum(one.new for one in runs)
     old = len(runs) - new
