@@ -101,6 +101,14 @@ def asked_words(run: RunSummary) -> str:
     return unasked_words(run.imported_file, run.engine_version or run.imported_from or "unknown")
 
 
+def unanswered_words(run: RunSummary) -> str:
+    """Why nothing stands where the answer of a run would: there is none, or the record of another engine,
+    which says that the run went well, does not hold it.
+    """
+    kept_out = is_foreign(run) and run.status == "ok"
+    return "The answer is not in the record." if kept_out else "There is no answer."
+
+
 def unasked_words(file: str, engine: str) -> str:
     """Words for a run of another engine that has no question: where it was read from. Text of its file.
 

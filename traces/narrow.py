@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from traces.rows import SpanRow
-from traces.tree import outcome
+from traces.tree import REFUSED, outcome
 
 SUSPECT: Final = "suspect"
 Words = tuple[str, ...]
@@ -49,15 +49,22 @@ FIELDS: Final[dict[str, Callable[[SpanRow], str | None]]] = {
 }
 
 
-def fitting(spans: Iterable[SpanRow], narrow: Narrow, signals: Mapping[str, Collection[str]]) -> Fitting:
-    """The spans that fit. `signals`: the kinds of signals of each suspect, by span id."""
+def fitting(
+    spans: Iterable[SpanRow],
+    narrow: Narrow,
+    signals: Mapping[str, Collection[str]],
+    turned_away: Collection[str] = (),
+) -> Fitting:
+    """The spans that fit. `signals`: the kinds of signals of each suspect, by span id; `turned_away`: the ids
+    of calls that a limit refused.
+    """
     found, unknown = [], 0
     tests = [(read, frozenset(wanted)) for name, read in FIELDS.items() if (wanted := getattr(narrow, name))]
     statuses = frozenset(narrow.status)
     for span in spans:
         if any(read(span) not in wanted for read, wanted in tests):
             continue
-        if statuses and statuses.isdisjoint(words_of(span, signals)):
+        if statuses and statuses.isdisjoint(words_of(span, signals, turned_away)):
             continue
         if narrow.over is not None and (span.cost_usd is None or span.cost_usd <= narrow.over):
             unknown += span.cost_usd is None and span.kind in ("root_call", "sub_call")
@@ -66,10 +73,14 @@ def fitting(spans: Iterable[SpanRow], narrow: Narrow, signals: Mapping[str, Coll
     return Fitting(tuple(found), unknown)
 
 
-def words_of(span: SpanRow, signals: Mapping[str, Collection[str]]) -> set[str]:
+def words_of(
+    span: SpanRow, signals: Mapping[str, Collection[str]], turned_away: Collection[str] = ()
+) -> set[str]:
     """What the status field of `Narrow` can name a span by."""
     kinds = signals.get(span.span_id)
-    return {outcome(span)} if kinds is None else {outcome(span), SUSPECT, *kinds}
+    ended = outcome(span, turned_away)
+    words = {ended} if kinds is None else {ended, SUSPECT, *kinds}
+    return words - {"error"} if ended == REFUSED else words  # nothing was asked, so nothing failed
 
 
 def with_parents(spans: Mapping[str, SpanRow], wanted: Iterable[str]) -> set[str]:

@@ -14,7 +14,7 @@ from traces.detail import span_detail
 from traces.home import Home
 from traces.rows import RunSummary, SpanRow, money_json
 from traces.runs import Warn, continued_by, list_runs, load_run, load_runs, resolve_run, resolve_span
-from traces.tree import Group, Node, build_tree, mark_gaps
+from traces.tree import Group, Node, build_tree, mark_whole
 from traces.view import RunView, SpoolRun
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "list_runs",
     "load_run",
     "load_runs",
-    "mark_gaps",
+    "mark_whole",
     "money_json",
     "resolve_run",
     "resolve_span",

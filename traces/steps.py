@@ -14,6 +14,7 @@ from typing import Final
 
 from rlm_core import semconv as sc
 from traces.detail import added_messages
+from traces.refused import refused
 from traces.rows import SpanRow
 from traces.step_variables import Delta, Variables, read_deltas, variables_after
 from traces.summing import CALL_KINDS, Spend
@@ -90,6 +91,7 @@ class Replay:
                 self._children.setdefault(span.parent_id, []).append(span)
         tops = (span.span_id for span in view.spans if span.kind == "run" and span.depth == 0)
         self._top = next(tops, "")
+        self._refused = refused(view.spans)
         self._runs: dict[str, str] = {}  # span -> the run it belongs to
         self._deltas: dict[str, Delta] = {} if earlier is None else earlier._deltas
         self._steps = self._numbered()
@@ -157,7 +159,7 @@ class Replay:
         return [self._gathered(row[0], row)] if row else []
 
     def _gathered(self, span: SpanRow, members: Sequence[SpanRow]) -> Calls:
-        ended = Counter(outcome(member) for member in members)
+        ended = Counter(outcome(member, self._refused) for member in members)
         bad = next((member for member in members if outcome(member) not in _FINE), None)
         called = _CALLED[members[0].kind] if members else "llm_query"
         spend = Spend()

@@ -7,16 +7,18 @@ recursion goes. Every span stands in the tree exactly once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
+from traces.refused import refused
 from traces.rows import RunSummary, SpanRow
 from traces.summing import CALL_KINDS, Spend
 
 GROUP_FROM: Final = 8  # neighbours of one kind that become a group
-OUTCOMES: Final = ("ok", "empty", "error", "cancelled", "lost", "running")
+REFUSED: Final = "refused"
+OUTCOMES: Final = ("ok", "empty", "error", REFUSED, "cancelled", "lost", "running")
 _CALLED: Final = {"sub_call": "llm_query", "run": "rlm_query"}
 
 
@@ -26,8 +28,8 @@ class Totals:
 
     `seconds` is the wall time of its own span; of a group, and where that span has not ended, from the first
     start to the last end in it. `failures` counts sub-calls, cells and child runs that ended in error, were
-    cancelled or lost; `open` spans that have not ended. `untimed` says that the record of another engine does
-    not tell how long this took.
+    cancelled or lost, but for calls that a limit refused; `open` spans that have not ended. `untimed` says
+    that the record of another engine does not tell how long this took.
     """
 
     spend: Spend = field(default_factory=Spend)
@@ -53,11 +55,11 @@ class Totals:
         """Dollars of the calls in the subtree, None when any is unknown."""
         return self.spend.usd
 
-    def add_span(self, span: SpanRow) -> None:
-        """Count one span."""
+    def add_span(self, span: SpanRow, ended: str) -> None:
+        """Count one span, and how it ended: see `outcome`."""
         self.spans += 1
         self.open += span.end_ns is None
-        failed = span.status in ("error", "cancelled", "lost")
+        failed = span.status in ("error", "cancelled", "lost") and ended != REFUSED
         self.failures += failed and span.kind in ("sub_call", "cell", "run")
         if span.kind in CALL_KINDS:
             self.spend.add_call(span)
@@ -83,10 +85,13 @@ class Totals:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Node:
-    """A span with what is below it: nodes in seq order, long rows of calls folded into groups."""
+    """A span, how it ended (see `outcome`), and what is below it: nodes in seq order, long rows of calls
+    folded into groups.
+    """
 
     span: SpanRow
     totals: Totals
+    outcome: str
     below: list[Node | Group] = field(default_factory=list)
 
 
@@ -110,7 +115,7 @@ class Group:
         for node in members:
             totals.add(node.totals)
             totals.untimed |= node.totals.untimed
-        counts = Counter(outcome(node.span) for node in members)
+        counts = Counter(node.outcome for node in members)
         return cls(called, members, dict(counts), totals, len(members) if whole is None else whole)
 
     @property
@@ -121,8 +126,12 @@ class Group:
         return f"{part}{self.whole} x {self.called}: {shares}"
 
 
-def outcome(span: SpanRow) -> str:
-    """How a call ended: its status, or `empty` when it ended well and no text came back."""
+def outcome(span: SpanRow, turned_away: Collection[str] = ()) -> str:
+    """How a call ended: its status, `empty` when it ended well and no text came back, or `refused` when it is
+    among those that a limit has `turned_away` (their ids, see `traces.refused`).
+    """
+    if span.span_id in turned_away:
+        return REFUSED
     silent = span.kind == "sub_call" and (
         (span.status == "ok" and span.response_chars == 0)
         or (span.status == "error" and span.error_type == "empty")
@@ -135,9 +144,13 @@ def unanswered(span: SpanRow) -> bool:
     return span.kind == "sub_call" and span.response_chars is None
 
 
-def mark_gaps(tops: Sequence[Node], run: RunSummary) -> None:
-    """What a run with gaps took is not known even where every call on record is: its top nodes say so too."""
+def mark_whole(tops: Sequence[Node], run: RunSummary) -> None:
+    """Let the top nodes say what their run says of itself: its time, with what came before its first span,
+    and that what a run with gaps took is not known even where every call on record is.
+    """
     for node in tops:
+        if node.span.kind == "run" and node.span.depth == 0 and node.totals.own_seconds is not None:
+            node.totals.own_seconds = run.seconds
         spend = node.totals.spend
         if run.has_gaps and spend.usd is not None:
             spend.add_gaps(1)
@@ -149,7 +162,8 @@ def build_tree(spans: Sequence[SpanRow], *, group_from: int = GROUP_FROM) -> lis
 
     A circle of parents is cut at its first span. `group_from` neighbours become a group; 0 groups nothing.
     """
-    nodes = {span.span_id: Node(span, Totals()) for span in spans}
+    turned_away = refused(spans)
+    nodes = {span.span_id: Node(span, Totals(), outcome(span, turned_away)) for span in spans}
     children: dict[str, list[Node]] = {}
     tops = []
     for node in nodes.values():
@@ -186,7 +200,7 @@ def _place(top: Node, children: dict[str, list[Node]], placed: set[str], order: 
 
 
 def _sum_up(node: Node, group_from: int) -> None:
-    node.totals.add_span(node.span)
+    node.totals.add_span(node.span, node.outcome)
     for child in node.below:
         node.totals.add(child.totals)
     if group_from > 0:

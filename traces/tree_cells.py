@@ -7,11 +7,17 @@ from typing import Final, Literal
 from traces.figures import money
 from traces.rows import CALL_KINDS, SpanRow
 from traces.summing import Spend
-from traces.tree import Group, Node, outcome
+from traces.tree import REFUSED, Group, Node
 
 Tone = Literal["ok", "bad", "warn", "live"]
 FINE: Final = ("ok", "running")
-_TONES: Final[dict[str, Tone]] = {"ok": "ok", "running": "live", "cancelled": "warn", "empty": "warn"}
+_TONES: Final[dict[str, Tone]] = {
+    "ok": "ok",
+    "running": "live",
+    "cancelled": "warn",
+    "empty": "warn",
+    REFUSED: "warn",
+}
 
 
 def status_cell(item: Node | Group) -> tuple[str, Tone]:
@@ -20,7 +26,7 @@ def status_cell(item: Node | Group) -> tuple[str, Tone]:
     """
     if isinstance(item, Group):
         return _of_group(item)
-    word = outcome(item.span)
+    word = item.outcome
     inner = item.totals.failures - (item.span.status not in FINE and item.span.kind in ("cell", "run"))
     if word == "ok" and item.span.kind != "sub_call" and inner > 0:
         return f"{inner:,} failed", "warn"
@@ -28,13 +34,15 @@ def status_cell(item: Node | Group) -> tuple[str, Tone]:
 
 
 def _of_group(group: Group) -> tuple[str, Tone]:
-    failed = sum(count for word, count in group.counts.items() if word not in (*FINE, "empty"))
+    failed = sum(count for word, count in group.counts.items() if word not in (*FINE, "empty", REFUSED))
     if failed:
         return f"{failed:,} failed", "bad"
     if group.totals.open:
         return "running", "live"
-    empty = group.counts.get("empty", 0)
-    return (f"{empty:,} empty", "warn") if empty else ("ok", "ok")
+    for word in (REFUSED, "empty"):
+        if number := group.counts.get(word):
+            return f"{number:,} {word}", "warn"
+    return "ok", "ok"
 
 
 def tokens_cell(spend: Spend, span: SpanRow | None = None) -> str:

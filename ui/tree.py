@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from rlm_core import semconv as sc
 from traces.imported import is_timed
-from traces.reading import Group, Node, build_tree, mark_gaps
-from traces.tree import unanswered
+from traces.reading import Group, Node, build_tree, mark_whole
+from traces.tree import REFUSED, unanswered
 from ui.figures import counted, duration, spent, with_tokens
 from ui.visible import line
 
@@ -60,7 +60,7 @@ _Item = Node | Group | _More
 def tree_lines(view: RunView, *, everything: bool = False) -> Iterator[TreeLine]:
     """The lines of a run's tree, top first. With `everything` nothing is grouped and attempts are shown."""
     tops = build_tree(view.spans, group_from=0) if everything else build_tree(view.spans)
-    mark_gaps(tops, view.summary)
+    mark_whole(tops, view.summary)
     look = _Look(everything, is_timed(view), long_ids(view.by_id))
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
     stack: list[tuple[str, str, _Item]] = [("", "", node) for node in reversed(tops)]
@@ -98,7 +98,13 @@ def _group_line(group: Group, batch: str, look: _Look) -> tuple[str, str, Sequen
     below: list[_Item] = [*bad[:SHOWN_OF_GROUP]]
     if len(bad) > SHOWN_OF_GROUP:
         below.append(_More(len(bad) - SHOWN_OF_GROUP))
-    status = "running" if group.totals.open else "error" if group.totals.failures else "ok"
+    status = (
+        "running"
+        if group.totals.open
+        else "error"
+        if group.totals.failures or group.counts.get(REFUSED)
+        else "ok"
+    )
     hits = sum(_is_hit(node.span) for node in group.members)
     said = [counted(hits, "cache hit")] if hits else []
     text = " · ".join((line(group.headline) + batch, *said, *_figures(group.totals, look.timed)))

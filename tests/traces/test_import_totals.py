@@ -16,7 +16,7 @@ from traces.cost import cost_report
 from traces.home import Home
 from traces.importers.importing import Imported
 from traces.ingest import ingest
-from traces.reading import build_tree, mark_gaps
+from traces.reading import build_tree, mark_whole
 from traces.subtotals import below
 from traces.view import RunView
 
@@ -183,7 +183,7 @@ def test_totals_of_droste_are_compared_with_its_calls(
 
 def test_lower_bounds_are_lower_bounds_wherever_a_run_is_summed_up(home: Home, tmp_path: Path) -> None:
     _, view = changed(home, tmp_path, no_calls)
-    mark_gaps(tops := build_tree(view.spans), view.summary)
+    mark_whole(tops := build_tree(view.spans), view.summary)
     assert (tops[0].totals.spend.untold, tops[0].totals.spend.usd) == (1, None)
     assert (told := below(view, view.spans[0])) and (told["untold_calls"], told["cost_usd"]) == (1, None)
     for _ in ("from its spool", "from the store"):

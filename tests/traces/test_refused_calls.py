@@ -18,13 +18,19 @@ from traces.calls import spans_of
 from traces.home import Home
 from traces.ingest import ingest
 from traces.migrations import MIGRATIONS
+from traces.narrow import Narrow, fitting
 from traces.prices import price_table, set_price
-from traces.reading import cost_report, list_runs, load_run
+from traces.reading import Group, build_tree, cost_report, list_runs, load_run
 from traces.recording import open_recording
+from traces.refused import refused
 from traces.strategies import strategy_rows
 from traces.subtotals import below
+from traces.suspects import suspects
 from traces.tables import run_row
+from traces.tree import walk
+from traces.tree_cells import status_cell
 from ui.cost_text import unsent_words
+from ui.tree import tree_lines
 
 RUN = "20260101T000000-0000aaaa"
 BATCH = "replies = llm_batch([f'item {n}' for n in range(30)])\nFINAL(sum(bool(r) for r in replies))"
@@ -114,3 +120,24 @@ def test_what_is_not_counted_is_told_apart() -> None:
     assert unsent_words(21, 20).startswith(
         "21 calls that no model was asked for: 20 refused by a limit, 1 answered from a record, "
     )
+
+
+def test_the_tree_counts_refused_calls_apart_from_those_that_failed(home: Home) -> None:
+    view = load_run(home, RUN)
+    items = [item for _, item in walk(build_tree(view.spans))]
+    (group,) = (item for item in items if isinstance(item, Group))
+    assert group.headline == "30 x llm_query: 9 ok, 1 error, 20 refused"
+    assert status_cell(group) == ("1 failed", "bad") and group.totals.failures == 1
+    calls = [node for node in group.members if node.outcome == "refused"]
+    assert status_cell(calls[0]) == ("refused", "warn")
+    assert status_cell(Group.of("llm_query", calls)) == ("20 refused", "warn")
+    assert any("9 ok, 1 error, 20 refused" in drawn.text for drawn in tree_lines(view))
+
+
+def test_a_filter_takes_refused_calls_by_their_own_word(home: Home) -> None:
+    view = load_run(home, RUN)
+    kinds = {span: {signal.kind for signal in each.signals} for span, each in suspects(view).items()}
+    turned_away = refused(view.spans)
+    failed = fitting(view.spans, Narrow(status=("error",), role=("sub",)), kinds, turned_away).spans
+    assert not turned_away.intersection(failed) and failed
+    assert set(fitting(view.spans, Narrow(status=("refused",)), kinds, turned_away).spans) == turned_away

@@ -286,7 +286,7 @@ def test_what_the_calls_below_a_span_took(tmp_path: Path) -> None:
     assert found == {
         "spans": 6, "calls": 3, "sub_calls": 2, "outcomes": {"ok": 2}, "cost_usd": None, "known_usd": "1",
         "cost_status": "partial", "tokens": {"input": 6, "output": 2, "total": 8},
-        "untold_calls": 0, "derived_calls": 0,
+        "untold_calls": 0, "derived_calls": 0, "refused_sub_calls": 0,
     }  # fmt: skip
     assert below(view, view.by_id["6"]) is None
     batch = below(view, view.by_id["5"])

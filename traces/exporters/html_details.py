@@ -150,7 +150,9 @@ class Details:
             yield from self._call_facts(span)
         elif node.totals.spend.calls:
             yield from self._facts_below(node)
-        yield _told("Time", duration(span.seconds) if span.end_ns else "no end recorded", span, "seconds")
+        yield _told(
+            "Time", duration(node.totals.own_seconds) if span.end_ns else "no end recorded", span, "seconds"
+        )
         if span.start_told:
             after = duration(max(0, span.start_ns - self._first) / 1e9)
             yield _told("Began after", after, span, "start")

@@ -11,7 +11,7 @@ from traces.exporters.html_data import Texts
 from traces.exporters.html_words import Clean, is_bad, label, problem, short
 from traces.exporters.secrets import REDACTED
 from traces.figures import duration as time_words
-from traces.reading import Group, Node, build_tree, mark_gaps
+from traces.reading import Group, Node, build_tree, mark_whole
 from traces.rows import CALL_KINDS, SpanRow
 from traces.tree import Totals, outcome, walk
 from traces.tree_cells import cost_cell, status_cell, tokens_cell
@@ -51,7 +51,7 @@ class Rows:
 def top_nodes(view: RunView) -> list[Node]:
     """The top nodes of a run with the figures of their subtrees."""
     tops = build_tree(view.spans)
-    mark_gaps(tops, view.summary)
+    mark_whole(tops, view.summary)
     return tops
 
 
@@ -184,9 +184,8 @@ class _Describer:
 
 def _time(item: Node | Group) -> str:
     if isinstance(item, Node):
-        return (
-            "" if item.span.end_ns is None else "?" if item.totals.untimed else time_words(item.span.seconds)
-        )
+        own = item.totals.own_seconds
+        return "" if item.span.end_ns is None else "?" if item.totals.untimed else time_words(own)
     return "" if item.totals.seconds is None else time_words(item.totals.seconds)
 
 

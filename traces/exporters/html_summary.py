@@ -13,7 +13,14 @@ from traces.exporters.html_turns import turns_table
 from traces.exporters.html_words import Clean, short
 from traces.exporters.redaction import Redactor
 from traces.figures import UNKNOWN, counted, duration, least
-from traces.imported import asked_words, import_facts, iterations_told, on_record, sub_calls_told
+from traces.imported import (
+    asked_words,
+    import_facts,
+    iterations_told,
+    on_record,
+    sub_calls_told,
+    unanswered_words,
+)
 from traces.refused import refused_words
 from traces.report_parts import WHOLE_CHARS, left_out, middle_out
 from traces.tree import Node
@@ -93,7 +100,7 @@ def _answer(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     if answer is None:
         title, answer = "There is no answer; the best partial one", _partial(view, top)
     if answer is None:
-        yield '<p class="soft">There is no answer.</p>'
+        yield f'<p class="soft">{unanswered_words(view.summary)}</p>'
         return
     text = clean(answer)
     lines = text.split("\n")

@@ -69,7 +69,7 @@ def _turn(run: RunSummary, turn: Node, inside: _Inside, clean: Clean, nests: boo
         f"{inside.cells:,}",
         *([f"{inside.runs:,}"] if nests else []),
         calls + refused_words(inside.refused),
-        f"{turn.totals.failures - inside.refused:,}",
+        f"{turn.totals.failures:,}",
         tokens_cell(turn.totals.spend),
         cost_cell(turn.totals.spend),
         duration(span.seconds),

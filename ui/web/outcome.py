@@ -12,7 +12,7 @@ from rlm_core.sandbox import level_words
 from traces.estimate import Plan, estimate
 from traces.evidence import evidence
 from traces.home import Home
-from traces.imported import asked_words, iterations_told, on_record, sub_calls_told
+from traces.imported import asked_words, iterations_told, on_record, sub_calls_told, unanswered_words
 from traces.reading import RunSummary
 from traces.refused import refused_words
 from ui.answer_text import answer_markdown
@@ -73,7 +73,7 @@ def _answer(run: RunSummary, remarked: Remarks) -> None:
             st.caption("Answer")
             _whole(run.answer, "outcome-answer")
         return
-    st.text("There is no answer.")
+    st.text(unanswered_words(run))
     if remarked.partial:
         with st.container(border=True, gap="xsmall"):
             st.caption("The best partial answer until then")

@@ -67,7 +67,7 @@ def narrowed(record: Record) -> Narrowed:
 
 
 def _fitting(record: Record, narrow: Narrow, view: RunView) -> Fitting:
-    return fitting(_with_rows(record, view), narrow, _signals(record))
+    return fitting(_with_rows(record, view), narrow, _signals(record), record.refused)
 
 
 def _with_rows(record: Record, view: RunView) -> list[SpanRow]:
@@ -189,7 +189,7 @@ def _options(record: Record, view: RunView) -> dict[str, dict[str, int]]:
     signals = _signals(record)
     counts: dict[str, Counter[str]] = {name: Counter() for name in TITLES}
     for span in _with_rows(record, view):
-        counts["status"].update(words_of(span, signals))
+        counts["status"].update(words_of(span, signals, record.refused))
         for name, read in FIELDS.items():
             if (word := read(span)) is not None:
                 counts[name][word] += 1

@@ -10,12 +10,19 @@ import streamlit as st
 
 from rlm_core.sandbox import level_words
 from traces.calls import served_calls
-from traces.imported import asked_words, is_foreign, iterations_told, on_record, sub_calls_told
+from traces.imported import (
+    asked_words,
+    is_foreign,
+    iterations_told,
+    on_record,
+    sub_calls_told,
+    unanswered_words,
+)
 from traces.narrow import SUSPECT
 from traces.reading import RunView
 from traces.refused import refused_words
 from traces.summing import spend_of
-from traces.tree import outcome
+from traces.tree import REFUSED, outcome
 from ui.figures import counted, duration, least, tokens
 from ui.trust_text import marked
 from ui.visible import line
@@ -41,6 +48,7 @@ _DIAGNOSE_HELP: Final = "Find the call that broke the answer."
 _CHIP_HELP: Final = "Narrow the tree to these."
 _CHIP_COLOURS: Final[dict[str, Colour]] = {
     "error": "red",
+    REFUSED: "orange",
     "lost": "red",
     "cancelled": "orange",
     "empty": "orange",
@@ -119,8 +127,8 @@ def _counts(record: Record) -> list[tuple[str, str, Colour, int]]:
     """Status in the address, word, colour and count of each chip. Of a run that goes on only what its spans
     say at once: to weigh its sub-calls against each other every second would take too long.
     """
-    ends = Counter(outcome(span) for span in record.view.spans if span.kind == "sub_call")
-    counts = {word: ends[word] for word in ("error", "lost", "cancelled", "empty")}
+    ends = Counter(outcome(span, record.refused) for span in record.view.spans if span.kind == "sub_call")
+    counts = {word: ends[word] for word in ("error", REFUSED, "lost", "cancelled", "empty")}
     if not record.view.live:
         signals = (signal.kind for suspect in record.suspects.values() for signal in suspect.signals)
         counts |= {"cut off": Counter(signals)["cut off"], SUSPECT: len(record.suspects)}
@@ -144,7 +152,7 @@ def _answer(view: RunView, remarked: Remarks) -> None:
         how.insert(0, "There is no answer; the best partial one ·")
         text, key = remarked.partial, "run-partial-text"
     else:
-        how[:0] = [] if view.live else ["There is no answer."]
+        how[:0] = [] if view.live else [unanswered_words(run)]
         text, key = None, ""
     with st.container(gap=None, key="run-answer" if text is not None else None):
         if how:

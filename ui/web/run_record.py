@@ -15,6 +15,7 @@ import streamlit as st
 from rlm_core.errors import InputError
 from traces.home import Home
 from traces.reading import RunView, SpoolRun, load_run, resolve_run
+from traces.refused import refused
 from traces.user_log import deleted_runs
 from ui.web.tree_rows import Shape, TreeRows, tree_rows
 
@@ -52,11 +53,20 @@ class Record:
         return self.once(lambda view: tree_rows(view, Shape(suspects=self.suspects)), "rows")
 
     @property
+    def refused(self) -> frozenset[str]:
+        """The ids of the calls that a limit refused."""
+        return self.once(_refused)
+
+    @property
     def suspects(self) -> dict[str, Suspect]:
         """Sub-calls that look wrong, by span id."""
         from traces.suspects import suspects
 
         return self.once(suspects)
+
+
+def _refused(view: RunView) -> frozenset[str]:
+    return refused(view.spans)
 
 
 def full_id(home: Home, ref: str) -> str:

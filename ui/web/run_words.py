@@ -20,6 +20,7 @@ COLOURS: Final[dict[str, Colour]] = {
     "running": "blue",
     "ok": "green",
     "error": "red",
+    "refused": "orange",
     "cancelled": "orange",
     "interrupted": "red",
 }

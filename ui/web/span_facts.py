@@ -11,7 +11,7 @@ from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
 from traces.refused import refused_words
 from traces.tree import OUTCOMES
-from ui.figures import counted, duration, money, spent, tokens
+from ui.figures import counted, duration, least, money, tokens
 from ui.trust_text import marked, reasons
 from ui.web.notices import Colour, note
 from ui.web.run_header import fact
@@ -34,13 +34,19 @@ def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
             fact("Cost", marked(money(detail.get("cost_usd"), span.cost_status), trust, "cost"))
         for label, value in _facts_below(detail["below"]):
             fact(label, value)
-        fact("Time", marked(taken(span), trust, "seconds"))
+        fact("Time", marked(_time(view, span), trust, "seconds"))
         start = min((other.start_ns for other in view.spans), default=span.start_ns)
         fact("Began after", marked(duration(max(0, span.start_ns - start) / 1e9), trust, "start"))
         for label, value in _other_facts(span):
             fact(label, value)
     for why in reasons(detail):
         note(why)
+
+
+def _time(view: RunView, span: SpanRow) -> str:
+    """How long a span took; a run with what came before its first span, as its head says."""
+    whole = span.kind == "run" and span.depth == 0 and span.end_ns is not None
+    return duration(view.summary.seconds) if whole else taken(span)
 
 
 def remarks_of(span: SpanRow) -> list[tuple[str, Colour, str]]:
@@ -65,7 +71,7 @@ def _facts_below(below: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     ended = f" ({ended})" if ended else ""
     shown = bool(ended or turned_away)
     calls = [("Sub-calls below", f"{below['sub_calls']:,}{ended}{turned_away}")] if shown else []
-    cost = spent(below["cost_usd"], below["cost_status"], below["known_usd"])
+    cost = least(below["cost_usd"], below["cost_status"], below["known_usd"] or "0")
     return [*calls, ("Tokens below", tokens(below["tokens"], below["untold_calls"])), ("Cost below", cost)]
 
 

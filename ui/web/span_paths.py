@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from traces.reading import RunView, SpanRow
@@ -59,9 +60,12 @@ def _beside(other: SpanRow, span: SpanRow) -> bool:
     return span.kind not in ("sub_call", "attempt") or other.parent_id == span.parent_id
 
 
-def failed_calls(view: RunView) -> list[SpanRow]:
-    """Sub-calls that did not go well or came back empty, in the order of the record."""
-    return [span for span in view.spans if span.kind == "sub_call" and outcome(span) not in _FINE]
+def failed_calls(view: RunView, turned_away: Collection[str]) -> list[SpanRow]:
+    """Sub-calls that were made and did not go well or came back empty, in the order of the record; if there
+    are none, those that a limit has `turned_away`.
+    """
+    bad = [span for span in view.spans if span.kind == "sub_call" and outcome(span) not in _FINE]
+    return [span for span in bad if span.span_id not in turned_away] or bad
 
 
 def next_of(spans: list[SpanRow], span: SpanRow) -> SpanRow | None:

@@ -38,7 +38,8 @@ def span_view(record: Record, span: SpanRow, select: Select) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         with st.container(width="content", key="span-title"):
             st.text(title(span))
-        st.badge(outcome(span), color=COLOURS.get(outcome(span), "red"))
+        ended = outcome(span, record.refused)
+        st.badge(ended, color=COLOURS.get(ended, "red"))
         with st.container(width="content", key="span-id"):
             plain.code(span.span_id)
         copy_button("Copy link", _address(view, span), key="span-link")
@@ -109,9 +110,10 @@ def _ways(record: Record, span: SpanRow, select: Select) -> None:
     ways: list[_Way] = []
     if before or after:
         ways += [(f"Previous {word}", before, "k"), (f"Next {word}", after, "j")]
-    failed = failed_calls(view)
+    failed = failed_calls(view, record.refused)
     if failed:
         words = "failed or empty" if any(outcome(call) == "empty" for call in failed) else "failed"
+        words = "refused" if failed[0].span_id in record.refused else words
         ways.append((f"Next {words} sub-call ({len(failed):,})", next_of(failed, span), "e"))
     if record.suspects:
         listed = [other for other in view.spans if other.span_id in record.suspects]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from traces.imported import is_timed
 from traces.narrow import with_parents
-from traces.reading import Group, Node, build_tree, mark_gaps
-from traces.tree import Totals, outcome
+from traces.reading import Group, Node, build_tree, mark_whole
+from traces.tree import Totals
 from traces.tree_cells import FINE, Tone
 from ui.web.tree_words import CALLS, Describer, Row
 
@@ -76,7 +76,7 @@ def tree_rows(view: RunView, shape: Shape | None = None) -> TreeRows:
     """The rows of a run as it stands now."""
     shape = shape or Shape()
     tops = build_tree(view.spans)
-    mark_gaps(tops, view.summary)
+    mark_whole(tops, view.summary)
     whole = Totals()
     for top in tops:
         whole.add(top.totals)
@@ -155,8 +155,8 @@ class _Cut:
         """In the order of the record what did not go well comes first; the rest is a group of its own."""
         if self._by is not None:
             return [*sorted(group.members, key=self._by)]
-        bad: list[Node | Group] = [node for node in group.members if outcome(node.span) not in FINE]
-        fine = [node for node in group.members if outcome(node.span) in FINE]
+        bad: list[Node | Group] = [node for node in group.members if node.outcome not in FINE]
+        fine = [node for node in group.members if node.outcome in FINE]
         if not bad:
             return list(fine)
         return [*bad, *fine] if len(fine) < 2 else [*bad, Group.of(group.called, fine)]

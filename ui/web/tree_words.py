@@ -92,8 +92,8 @@ class Describer:
     def _time(self, span: SpanRow | None, totals: Totals, first: int | None, last: int | None) -> str:
         if totals.untimed:
             return "?" if self._timed else ""
-        if span is not None and span.trust is not None:
-            return "" if span.seconds is None else duration(span.seconds)
+        if span is not None:
+            return "" if totals.own_seconds is None else duration(totals.own_seconds)
         return "" if first is None or last is None else duration((last - first) / 1e9)
 
     def _note(self, span: SpanRow | None) -> str:

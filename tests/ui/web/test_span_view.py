@@ -272,7 +272,7 @@ def test_what_a_parent_took_stands_above_its_calls(home: Home) -> None:
     page = facts(run_page(WIDE, named(view, "batch").span_id))
     assert page["Sub-calls below"] == "27 (26 ok, 1 error)"
     assert page["Tokens below"] == "3,120 in, 234 out"
-    assert page["Cost below"] == "unknown (at least $0.001092)"
+    assert page["Cost below"] == "at least $0.001092"
 
 
 def test_the_next_suspect(home: Home) -> None:
