@@ -1,6 +1,4 @@
-"""Answers the calls that cells make: identity, one span per call, the model or the run's own record behind
-it.
-"""
+"""Answers the calls that cells make: identity, one span each, the model or the run's own record behind it."""
 
 from __future__ import annotations
 
@@ -184,7 +182,10 @@ class SubCalls:
         try:
             reply, is_hit = await self.state.shared.get(identity.request_hash, ask)
         except asyncio.CancelledError:
-            span.fail("cancelled", "the run was stopped", "cancelled")
+            if not span.ended:  # it waited for an equal call, and asked nothing
+                span.set(NOTHING_BILLED)
+                self._count()
+                self._failed(span, "cancelled", "the run was stopped")
             raise
         if not is_hit:
             return reply
@@ -250,8 +251,7 @@ class SubCalls:
             completion = await conversation.hold(request)
             reply: Reply = {"ok": _end(span, completion)}
         except CallDropped as error:
-            span.fail("cancelled", str(error), "cancelled")
-            return error_reply("cancelled", str(error))
+            return self._failed(span, "cancelled", str(error))
         except LimitReached as error:
             scope.note_refusal()
             reply = self._failed(span, "budget", str(error), sent=conversation.sent)
@@ -260,7 +260,7 @@ class SubCalls:
         except ModelError as error:
             reply = self._failed(span, error.kind, str(error))
         except asyncio.CancelledError:
-            span.fail("cancelled", "the run was stopped", "cancelled")
+            self._failed(span, "cancelled", "the run was stopped")
             raise
         finally:
             self._asking.discard(asyncio.current_task())
@@ -292,7 +292,7 @@ class SubCalls:
 
     def _failed(self, span: RunSpan, kind: str, message: str, *, sent: bool = False) -> Reply:
         self._count_failure(kind, sent)
-        span.fail(kind, message)
+        span.fail(kind, message, "cancelled" if kind == "cancelled" else "error")
         return error_reply(kind, message)
 
     def refuse(

@@ -125,7 +125,8 @@ def test_wall_time_of_a_cell_pauses_while_sub_calls_are_outstanding(recorded: Pl
     assert of_kind(view, "cell")[0].attributes[sc.CELL_WALL] < 0.4
 
 
-def test_cancel_from_another_thread_closes_every_span(recorded: Played) -> None:
+@pytest.mark.parametrize("cache", [False, True], ids=["each asks", "two wait for an equal one"])
+def test_cancel_from_another_thread_closes_and_counts_every_span(recorded: Played, cache: bool) -> None:
     asked = threading.Event()
 
     def hang(_: Request) -> str:
@@ -133,10 +134,11 @@ def test_cancel_from_another_thread_closes_every_span(recorded: Played) -> None:
         time.sleep(1.0)
         return "too late"
 
-    script = Script([cell("llm_batch(['a', 'b', 'c'])")], hang)
+    batch, options = ["a"] * 3 if cache else ["a", "b", "c"], Options(cache=cache)
+    script = Script([cell(f"llm_batch({batch})")], hang)
     with open_recording(recorded.home, "20260101T000000-0000000b", {}) as recording:
         handler = FunctionLMHandler(script, concurrency=2)
-        with RLM("t/r", "t/s", handler=handler, limits=Limits(concurrency=2)) as rlm:
+        with RLM("t/r", "t/s", handler=handler, limits=Limits(concurrency=2), options=options) as rlm:
             threading.Thread(target=lambda: (asked.wait(20), rlm.cancel())).start()
             answer = rlm.ask("q", "c", recorder=recording.recorder, run_id=recording.run_id)
     assert (answer.stop_reason, answer.text) == ("cancelled", None)
@@ -144,6 +146,12 @@ def test_cancel_from_another_thread_closes_every_span(recorded: Played) -> None:
     assert {span.status for span in view.spans} <= {"ok", "cancelled"}
     assert all(span.end_ns for span in view.spans)
     assert of_kind(view, "run")[0].status == "cancelled"
+    run, calls = view.summary, of_kind(view, "sub_call")
+    assert (answer.sub_calls, answer.failed_sub_calls) == (run.sub_calls, run.failed_sub_calls)
+    assert (run.sub_calls, run.failed_sub_calls) == (len(calls), len(calls))
+    asked = {span.parent_id for span in of_kind(view, "attempt")}
+    assert {call.cost_status for call in calls if call.span_id not in asked} <= {"free"}, "nothing was sent"
+    assert not cache or len(asked & {call.span_id for call in calls}) == 1
 
 
 # -- workers that die
