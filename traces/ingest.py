@@ -156,7 +156,7 @@ def fill(home: Home, con: DuckDBPyConnection) -> IngestReport:
         for run_id in found.deleted:
             _attempt(_forget, home, con, [run_id], notices)
         for group in _groups(home, found.closed):
-            taken += _taken(home, con, group, notices)
+            _take(home, con, group, taken, notices)
     except store.StoreUnwritable as full:  # it refuses the others as well
         notices.append(str(full))
     return IngestReport(tuple(taken), tuple(notices))
@@ -180,14 +180,16 @@ def _groups(home: Home, run_ids: Sequence[str]) -> Iterator[list[str]]:
         yield group
 
 
-def _taken(home: Home, con: DuckDBPyConnection, group: Sequence[str], notices: list[str]) -> Sequence[str]:
-    """Take runs in together, and one by one where one of them cannot be; those that are in now.
-
-    Raises StoreUnwritable.
-    """
+def _take(
+    home: Home, con: DuckDBPyConnection, group: Sequence[str], taken: list[str], notices: list[str]
+) -> None:
+    """Take runs in together, and one by one where one of them cannot be. Raises StoreUnwritable."""
     if len(group) > 1 and _attempt(_take_in, home, con, group, []):
-        return group
-    return [run_id for run_id in group if _attempt(_take_in, home, con, [run_id], notices)]
+        taken.extend(group)
+        return
+    for run_id in group:
+        if _attempt(_take_in, home, con, [run_id], notices):
+            taken.append(run_id)
 
 
 def _attempt(

@@ -387,6 +387,27 @@ def test_what_was_taken_in_before_the_disk_was_full_stays(
     assert len(dump(home)["span"]) == 5 * 6
 
 
+def test_runs_taken_in_one_by_one_before_the_disk_was_full_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_in(tmp_path)
+    run_ids = [record_run(home, f"run-{number}") for number in range(3)]
+    write_spool(home, [header("run-0b", v=99), start("1"), fin()], "run-0b")  # so that none share a transaction
+    append, written = store.append_runs, 0
+
+    def full(*args: Any) -> None:
+        nonlocal written
+        written += 1
+        if written == 3:
+            raise duckdb.IOException("IO Error: Could not write: No space left on device")
+        append(*args)
+
+    monkeypatch.setattr(store, "append_runs", full)
+    report = ingest(home)
+    assert report.runs == tuple(run_ids[:2]) and "No space left" in report.notices[-1]
+    assert {row[0] for row in dump(home)["run"]} == set(run_ids[:2])
+
+
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_who_is_killed_between_two_transactions_leaves_whole_runs(tmp_path: Path) -> None:
