@@ -392,7 +392,7 @@ def test_runs_taken_in_one_by_one_before_the_disk_was_full_are_reported(
 ) -> None:
     home = home_in(tmp_path)
     run_ids = [record_run(home, f"run-{number}") for number in range(3)]
-    write_spool(home, [header("run-0b", v=99), start("1"), fin()], "run-0b")  # so that none share a transaction
+    write_spool(home, [header("run-0b", v=99), start("1"), fin()], "run-0b")  # none share a transaction
     append, written = store.append_runs, 0
 
     def full(*args: Any) -> None:
