@@ -27,6 +27,7 @@ MOST_OPEN: Final = 200  # runs at a time
 MOST_SPANS_HELD: Final = 200_000  # of all runs that are not closed: more are to be sent again later
 MOST_CHARS_HELD: Final = 1_000_000_000  # of their texts, likewise
 RETRY_SECONDS: Final = 5  # until then room is made, as a rule
+_ROOM: Final = 0.75  # of both the most that is held when room was made: one who sends a lot takes it at once
 _MOST_FULL: Final = 50  # runs that wait for their last word, before who begins further ones waits too
 _REMEMBERED: Final = 1_000_000  # spans of closed traces that are known when they are sent again
 _MOST_REFUSED: Final = 1_000  # traces without a run of which it is known what was refused
@@ -90,10 +91,11 @@ class Collector:
         for each in refused:
             if each.trace_id is not None:
                 unusable.setdefault(each.trace_id, []).append(each)
-        for trace_id in {**traces, **unusable}:
-            group, bad = traces.get(trace_id, []), unusable.get(trace_id, [])
-            while not self._take(trace_id, group, bad):  # its run was ended meanwhile: there is a further one
+        for trace_id, group in traces.items():
+            while not self._take(trace_id, group):  # its run was ended meanwhile: there is a further one
                 pass
+        for trace_id, bad in unusable.items():  # when all else is safe: nothing of this is sent again
+            self._refuse(trace_id, bad)
         if len(self._full) > _MOST_FULL:
             self._finish()
 
@@ -110,28 +112,27 @@ class Collector:
         raise Overfull(f"Too many spans are held: send these again in {RETRY_SECONDS} seconds.")
 
     def _is_overfull(self) -> bool:
-        held = [*self._open.values(), *self._full]
-        spans, chars = sum(len(trace.spans) for trace in held), sum(trace.chars for trace in held)
-        return spans >= MOST_SPANS_HELD or chars >= MOST_CHARS_HELD
+        return _share([*self._open.values(), *self._full]) >= 1
 
     def _make_room(self) -> None:
-        """End the run to which nothing came for longest: who sends more of it begins a further one."""
+        """End the runs to which nothing came for longest: who sends more of one begins a further one."""
         with self._lock:
-            if self._open and not self._full and self._is_overfull():
+            if self._full or not self._is_overfull():
+                return
+            while _share(self._open.values()) > _ROOM:
                 self._end(min(self._open.values(), key=lambda trace: trace.heard))
 
-    def _take(self, trace_id: str, spans: list[OtlpSpan], bad: list[RefusedSpan]) -> bool:
+    def _take(self, trace_id: str, spans: list[OtlpSpan]) -> bool:
         with self._lock:
             done = self._done.get(trace_id, set())
             fresh = [span for span in spans if span.span_id not in done]
-            trace = self._open.get(trace_id)
-            if not fresh and (not bad or trace is None):
-                self._keep(trace_id, bad)
+            if not fresh:
                 return True
+            trace = self._open.get(trace_id)
             if trace is None:
                 trace = self._begun(trace_id, fresh, late=bool(done))
             trace.heard = self._clock()
-        if not trace.take(fresh) or not trace.refuse(Refusals(bad)):
+        if not trace.take(fresh):
             return False
         if len(trace.spans) >= MOST_SPANS or trace.chars >= MOST_CHARS:
             self._end(trace)
@@ -147,9 +148,13 @@ class Collector:
         self._say(f"Run {trace.run_id} begins: {trace.engine}{more}.")
         return trace
 
-    def _keep(self, trace_id: str, bad: list[RefusedSpan]) -> None:
-        """Keep what is wrong with spans of a trace until one of it can be used, which begins a run."""
-        if bad:
+    def _refuse(self, trace_id: str, bad: list[RefusedSpan]) -> None:
+        """Say in the run of a trace what of it cannot be used; without one that is kept until one begins."""
+        with self._lock:
+            trace = self._open.get(trace_id)
+            if trace is not None and trace.refuse(Refusals(bad)):
+                trace.heard = self._clock()
+                return
             self._refused.setdefault(trace_id, Refusals()).add(bad)
             if len(self._refused) > _MOST_REFUSED:
                 self._refused.popitem(last=False)
@@ -218,3 +223,9 @@ class Collector:
                 unended = "" if trace.ended else "; its own span did not come, so it counts as interrupted"
                 unusable = f", {refused:,} more could not be used" if refused else ""
                 self._say(f"Run {trace.run_id} is closed: {spans}{unusable}{unended}.")
+
+
+def _share(traces: Collection[CollectedTrace]) -> float:
+    """How much traces hold of what may be held: 1 is all of it."""
+    spans, chars = sum(len(trace.spans) for trace in traces), sum(trace.chars for trace in traces)
+    return max(spans / MOST_SPANS_HELD, chars / MOST_CHARS_HELD)

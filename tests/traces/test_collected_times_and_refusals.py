@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from rlm_core.errors import RecordError
 from tests.support.otlp import TRACE, kind, llm
 from traces.collecting import Collector
+from traces.collecting_trace import CollectedTrace
 from traces.home import Home
 from traces.imported import import_facts
 from traces.importers.otlp import read
 from traces.importers.source import Source
-from traces.otlp.spans import RefusedSpan
+from traces.otlp.spans import OtlpSpan, RefusedSpan
 from traces.reading import load_run
 
 AGENT = kind(0, "AGENT", name="agent", lasts=9.0, input__value="How many?", output__value="Two.")
@@ -67,6 +69,26 @@ def test_a_run_says_which_of_its_spans_could_not_be_used_whenever_they_came(
     assert (view.summary.status, view.summary.complete, view.summary.problems) == ("ok", False, 6)
     assert done.refused == 7
     assert said[-1] == f"Run {done.run_id} is closed: 2 spans, 7 more could not be used."
+
+
+def test_what_cannot_be_used_counts_once_though_it_was_sent_again_with_spans_that_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector, take = Collector(Home.resolve(tmp_path / "home")), CollectedTrace.take
+    message = [AGENT, CALL, replace(CALL, trace_id="f" * 32)], [REFUSED]
+
+    def full(trace: CollectedTrace, spans: list[OtlpSpan]) -> bool:
+        if trace.trace_id != TRACE:
+            raise RecordError("The disk is full.")
+        return take(trace, spans)
+
+    monkeypatch.setattr(CollectedTrace, "take", full)
+    for _ in range(3):
+        with pytest.raises(RecordError):
+            collector.take(*message)
+    monkeypatch.undo()
+    collector.take(*message)
+    assert [(done.spans, done.refused) for done in collector.close()] == [(2, 1), (1, 0)]
 
 
 def test_refused_spans_of_another_trace_are_no_problem_of_a_run(tmp_path: Path) -> None:

@@ -67,6 +67,19 @@ def test_what_all_open_runs_hold_is_bounded_and_nothing_is_lost(
     assert sum("refused" in said for said in rig.said) == 1
 
 
+def test_room_is_made_for_more_than_the_one_who_asks_first(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traces.collecting.MOST_SPANS_HELD", 20)
+    for number in range(1, 21):  # a program whose runs never end
+        rig.clock.now += 1
+        rig.collector.take([llm(number, 0, trace=format(number, "032x"))])
+    rig.collector.tend()
+    for number in range(21, 26):  # it takes what there is at once; the last one is somebody else
+        rig.collector.take([llm(number, 0, trace=format(number, "032x"))])
+    with pytest.raises(Overfull):
+        rig.collector.take([llm(26, 0, trace=format(26, "032x"))])
+    assert [each.spans for each in rig.collector.close()] == [1] * 25
+
+
 def test_a_long_trace_is_not_arranged_anew_for_every_span(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     arranged: list[int] = []
 
