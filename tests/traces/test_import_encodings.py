@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.outlines import SAMPLES, outline, taken
 from traces.home import Home
-from traces.importers.importing import Refused, import_paths
+from traces.importers.importing import Imported, Refused, import_paths
 
 RLMS = SAMPLES / "official_rlms_0.1.3.jsonl"
 FORMATS = [RLMS, SAMPLES / "fast_rlm_0.5.0.jsonl", SAMPLES / "predict_rlm_0.13.1_run_trace.json"]
@@ -74,3 +74,14 @@ def test_files_that_are_no_text_are_of_no_known_format(home: Home, tmp_path: Pat
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     (refused,) = import_paths(home, [tmp_path / "picture.png"])
     assert isinstance(refused, Refused) and "it is no record of a known format" in refused.why
+
+
+@pytest.mark.parametrize("other", [b"[section]\nname=caf\xe9\n", b"{\\rtf1 caf\xe9}", b"{\xe9\xff\x00\x9c"])
+def test_files_beside_records_that_only_begin_like_one_are_of_no_known_format(
+    home: Home, tmp_path: Path, other: bytes
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.ini").write_bytes(other)
+    (tmp_path / "logs" / "log.jsonl").write_bytes(RLMS.read_bytes())
+    run, left = import_paths(home, [tmp_path / "logs"])
+    assert isinstance(run, Imported) and isinstance(left, Refused) and left.harmless

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader, RawIOBase, TextIOWrapper
@@ -18,6 +19,7 @@ LARGEST_DOCUMENT: Final = 512 * 1024 * 1024  # bytes of a file that is one JSON 
 _HEAD_BYTES: Final = 1024 * 1024
 _ENDS_BYTES: Final = 64 * 1024  # in which a line of a file with lines ends
 _BLOCK: Final = 256 * 1024  # bytes or characters that are put into another form at a time
+_RECORD: Final = re.compile(rb'\s*(?:\[\s*)*\{\s*"')  # an object, or a list of such
 #: How a file begins, and the encoding that it then has (None: UTF-8); that of UTF-16 begins like UTF-32's.
 _MARKS: Final = (
     (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
@@ -106,9 +108,9 @@ class Source:
             raise
 
     def line_not_utf8(self) -> int | None:
-        """The number of the first line of its beginning that is not UTF-8, where that looks like JSON."""
+        """The number of the first line of its beginning that is not UTF-8, where that looks like a record."""
         head = self.head()
-        if head.lstrip()[:1] not in (b"{", b"["):
+        if not _RECORD.match(head):  # files of settings may begin with a bracket too
             return None
         try:
             head.decode()
