@@ -103,6 +103,16 @@ def _add_refused_calls(con: DuckDBPyConnection) -> None:
     ).fetchall()
 
 
+def _read_imports_again(con: DuckDBPyConnection) -> None:
+    """What is said of times and tokens of runs of other engines has changed: the next ingest takes them in
+    again, as every spool whose size is not the one that was read. Without its spool a run stays.
+    """
+    con.execute(
+        """UPDATE spool_file SET bytes = -1
+        WHERE run_id IN (SELECT run_id FROM run WHERE imported_from IS NOT NULL)"""
+    ).fetchall()
+
+
 #: Number -> (name, step). Numbers start at 1 and have no gaps.
 MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     1: ("first schema", _create_tables),
@@ -112,6 +122,7 @@ MIGRATIONS: Final[dict[int, tuple[str, Step]]] = {
     5: ("calls of other engines without tokens", _add_untold_calls),
     6: ("files of other engines, and whether they tell of sub-calls", _add_what_imports_say),
     7: ("sub-calls that a limit refused", _add_refused_calls),
+    8: ("runs of other engines are read again", _read_imports_again),
 }
 
 

@@ -12,10 +12,23 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from rlm_core import semconv as sc
 from rlm_core.errors import RecordError
-from rlm_core.semconv import RECORD_VERSION
 from tests.traces.make_store import FOLDER, runs_of_the_fixture
-from tests.traces.records import OTHER, ROOT, RUN, body, dump, header, home_in, record_run, write_spool
+from tests.traces.records import (
+    OTHER,
+    ROOT,
+    RUN,
+    body,
+    dump,
+    end,
+    fin,
+    header,
+    home_in,
+    record_run,
+    start,
+    write_spool,
+)
 from traces.backup import backup
 from traces.home import Home
 from traces.ingest import ingest
@@ -24,6 +37,7 @@ from traces.pruning import plan
 from traces.reading import list_runs, load_run
 from traces.upkeep import delete_run, rebuild
 
+FOREIGN = {sc.IMPORT_FORMAT: "otlp"}
 KILLED_STEP = """
 import os, sys
 from pathlib import Path
@@ -76,6 +90,23 @@ def test_a_store_of_each_schema_is_enough_without_its_spools(tmp_path: Path, sch
     assert load_run(home, OTHER).payload(body("¿Qué? 🙂")["sha256"]) == "¿Qué? 🙂"
 
 
+def test_runs_of_other_engines_are_read_again_where_their_spools_are_kept(tmp_path: Path) -> None:
+    home = home_in(tmp_path)
+    kept, alone = (write_spool(home, [header(run_id, facts=FOREIGN), start("1", kind="run"), end("1"), fin()],
+                               run_id) for run_id in (RUN, OTHER))  # fmt: skip
+    own = record_run(home, "own")
+    ingest(home)
+    today = list_runs(home)
+    with duckdb.connect(str(home.store)) as con:
+        con.execute("UPDATE run SET seconds = 3608").fetchall()
+        con.execute("DELETE FROM migration WHERE number >= 8").fetchall()
+    alone.unlink()
+    assert ingest(home).runs == (RUN,) and kept.exists()
+    now = {run.run_id: run for run in list_runs(home)}
+    assert now[RUN] in today and now[own].seconds == now[OTHER].seconds == 3608
+    assert ingest(home).runs == ()
+
+
 def newer_store(home: Home) -> None:
     with duckdb.connect(str(home.store)) as con:
         con.execute("CREATE TABLE tomorrow (x INTEGER)").fetchall()
@@ -114,7 +145,7 @@ def _digests(home: Home) -> dict[str, str]:
 def test_a_newer_spool_is_left_alone_and_that_is_said(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     record_run(home)
-    newer = write_spool(home, [header(OTHER, v=RECORD_VERSION + 1), {"kind": "new", "x": 1}], OTHER)
+    newer = write_spool(home, [header(OTHER, v=sc.RECORD_VERSION + 1), {"kind": "new", "x": 1}], OTHER)
     before = newer.read_bytes()
     said: list[str] = []
     assert [run.run_id for run in list_runs(home, warn=said.append)] == [RUN]
