@@ -124,6 +124,22 @@ def test_derived_numbers_come_back_as_derived_those_of_the_root_too(tmp_path: Pa
     assert after.summary.cost_usd == before.summary.cost_usd == Decimal("0.75")
 
 
+def test_sums_that_are_only_the_least_are_so_in_the_log_too(tmp_path: Path) -> None:
+    home = Home.resolve(tmp_path / "home")
+    root = ForeignSpan("root_call", model="big", texts={sc.RESPONSE: "4"})
+    root.tokens, root.cost = reported(TokenUse(90, 20)), reported(Decimal("0.25"))
+    top = ForeignSpan("run", texts={sc.ANSWER: "4"}, children=[ForeignSpan("iteration", children=[root])])
+    top.attributes[sc.IMPORT_LACKS_CALLS] = True
+    run_id = written(home, top)
+    notes = export_runs("rlms", home, [run_id], tmp_path / "log.jsonl").notes
+    assert f"Not all calls of {run_id} are on record: what its log sums up to is the least of it." in notes
+    (back,) = import_paths(home, [tmp_path / "log.jsonl"])
+    assert isinstance(back, Imported)
+    for summary in (load_run(home, run_id).summary, load_run(home, back.run_id).summary):
+        assert (summary.cost_usd, summary.known_usd) == (None, Decimal("0.25"))
+        assert summary.untold_calls == 1
+
+
 @pytest.mark.parametrize(
     ("status", "answer", "says"),
     [

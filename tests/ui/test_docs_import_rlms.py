@@ -97,7 +97,7 @@ def test_a_log_of_rlms_has_the_keys_that_rlms_writes(
     call: Callable[..., Any], pair: list[str], tmp_path: Path
 ) -> None:
     """Beside those that it passes over, which the page names."""
-    added = set(re.findall(r"`(\w+)`", PAGE[PAGE.index("Seven keys are added") :]))
+    added = set(re.findall(r"`(\w+)`", PAGE[PAGE.index("Eight keys are added") :]))
     out = tmp_path / "ours.jsonl"
     call("export", pair[-1], "--format", "rlms", "--out", str(out))
     theirs, ours = (
@@ -110,6 +110,7 @@ def test_a_log_of_rlms_has_the_keys_that_rlms_writes(
     }
     assert added - {"tokens", "cost"} == {  # what `derived` holds
         "root_prompt",
+        "lacks_calls",
         "usage_summary",
         "forced",
         "batch",

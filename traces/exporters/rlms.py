@@ -1,10 +1,11 @@
 """Runs as a log in the form of `rlms` 0.1.3, for its viewer and its own classes.
 
-Keys that rlms does not know and passes over keep what its form has no place for: `root_prompt` of the
-settings, `usage_summary` of an iteration, `batch` of a call (a number for each batch of its cell, null for a
-call outside of batches), `derived` of an iteration or call (which of its `tokens` and `cost` nobody
-reported), `forced` of the last iteration. The importer of this format reads them. Calls have `prompt_tokens`
-and `completion_tokens` for the viewer, which looks for what rlms no longer writes.
+Keys that rlms does not know and passes over keep what its form has no place for: `root_prompt` and
+`lacks_calls` (true: not all calls are on record) of the settings, `usage_summary` of an iteration, `batch` of
+a call (a number for each batch of its cell, null for a call outside of batches), `derived` of an iteration or
+call (which of its `tokens` and `cost` nobody reported), `forced` of the last iteration. The importer of this
+format reads them. Calls have `prompt_tokens` and `completion_tokens` for the viewer, which looks for what
+rlms no longer writes.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from rlm_core import semconv as sc
 from traces.detail import added_messages, decoded
 from traces.exporters.redaction import Redactor
 from traces.exporters.rlms_values import apply, iso, seconds, summary, usage
-from traces.importers.rlms_calls import METADATA, STDERR, WRITTEN_HERE
+from traces.importers.rlms_calls import LACKS_CALLS, METADATA, STDERR, WRITTEN_HERE
 from traces.rows import SpanRow
 from traces.step_variables import Delta, read_deltas
 from traces.view import RunView
@@ -21,6 +21,7 @@ _UNTIMED: Final = "Times of sub-calls that nobody took stand in it as 0.0, as rl
 _COST_ALONE: Final = (
     "What calls cost is left out where their tokens are not known: the form has both or none."
 )
+_LACKING: Final = "Not all calls of {} are on record: what its log sums up to is the least of it."
 _ENDED: Final = "The form does not say that {} ended as {!r}: its log reads as a run that {}."
 
 
@@ -48,6 +49,9 @@ class Log:
         settings = self._settings(top)
         if question is not None:
             settings["root_prompt"] = self._redactor.text(question)
+        if self._lacks_calls(top):
+            settings[LACKS_CALLS] = True
+            self._note(_LACKING.format(self._view.run_id))
         yield {"type": "metadata", "timestamp": iso(top.start_ns) if top and known else None, **settings}
         answered = False
         if top is not None:
@@ -61,6 +65,11 @@ class Log:
 
     def _note(self, sentence: str) -> None:
         self.notes[sentence] = None
+
+    def _lacks_calls(self, top: SpanRow | None) -> bool:
+        """Whether there were calls that are in no span, as far as is known."""
+        lost = self._view.summary.problems > 0 and not self._view.summary.demo
+        return lost or (top is not None and top.attributes.get(sc.IMPORT_LACKS_CALLS) is True)
 
     def _settings(self, run: SpanRow | None) -> dict[str, Any]:
         facts = {} if run is None else run.attributes

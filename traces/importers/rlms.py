@@ -15,7 +15,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from traces.importers.foreign import NO_CALLS, ForeignRun, ForeignSpan
-from traces.importers.rlms_calls import WRITTEN_HERE, Reading
+from traces.importers.rlms_calls import LACKS_CALLS, WRITTEN_HERE, Reading
 from traces.importers.rlms_spans import RunBuilder, go_down, starts_anew
 from traces.importers.rlms_values import LOCAL_TIME, asks
 from traces.importers.source import Source, as_text
@@ -181,6 +181,8 @@ def _run(builder: RunBuilder, key: str, problems: list[str]) -> ForeignRun:
     question = text(builder.metadata.get("root_prompt")) or _question(top)  # the first where we wrote it
     if question is not None:
         top.texts = {sc.QUESTION: question, **top.texts}
+    if builder.metadata.get(LACKS_CALLS) is True:
+        top.attributes[sc.IMPORT_LACKS_CALLS] = True
     calls = [span for span in top.walk() if span.kind == "sub_call"]
     roots = [span for span in top.walk() if span.kind == "root_call"]
     lacking = {

@@ -15,6 +15,7 @@ from traces.importers.values import amount, items, text
 
 WRITTEN_HERE: Final = "rlmscope"  # the back end in logs that this program wrote
 STDERR: Final = "rlms.stderr"  # payload prefix: the end of a cell's output that was printed there
+LACKS_CALLS: Final = "lacks_calls"  # among the settings in such logs: calls are known to be nowhere in them
 METADATA: Final = "rlms.metadata"  # the settings of a run, as JSON
 _SHARED: Final = "the log gives all calls of a batch the usage of the one that ended last"
 _MEAN: Final = "the log gives all calls of a batch the time of the batch divided by their number"
