@@ -203,6 +203,14 @@ def test_a_line_that_stands_twice_counts_once(home: Home, tmp_path: Path) -> Non
     )
 
 
+def test_steps_without_numbers_are_all_taken_in(home: Home, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (SAMPLES / "fast_rlm_0.5.0.jsonl").read_text().splitlines()]
+    unnumbered = [{name: value for name, value in line.items() if name != "step"} for line in lines]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, unnumbered)))
+    ((done, view),) = taken(home, tmp_path / "log.jsonl")
+    assert view.summary.tokens == {"input": 2200, "output": 67, "total": 2267} and done.problems == ()
+
+
 def test_lines_are_read_in_the_order_of_their_times_where_steps_are_not(home: Home, tmp_path: Path) -> None:
     lines = (FAST / "run.jsonl").read_text().splitlines()
     (tmp_path / "turned.jsonl").write_text("\n".join([*lines[10:], *lines[:10]]))

@@ -268,6 +268,8 @@ def test_calls_that_an_environment_does_not_log_are_named(tmp_path: Path) -> Non
     assert rlms.NO_CALLS in run.missing
     (run,) = runs(tmp_path, METADATA, turn(1, block("x = llm_query('p')", call()), final="a"))
     assert rlms.NO_CALLS not in run.missing
+    (run,) = runs(tmp_path, METADATA, turn(1, block("print('llm_query')  # no rlm_query"), final="a"))
+    assert rlms.NO_CALLS not in run.missing
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from tests.support.outlines import LOGS, SAMPLES, taken
 from traces.cost import cost_report
 from traces.home import Home
+from traces.importers.foreign import NO_PREDICTIONS
 from traces.importers.importing import Imported
 from traces.ingest import ingest
 from traces.reading import build_tree, mark_whole
@@ -122,6 +123,30 @@ def test_the_call_for_an_answer_cost_what_the_steps_leave(home: Home, tmp_path: 
     assert (view.summary.cost_usd, view.summary.untold_calls) == (Decimal("0.01003"), 0)
     last = [span for span in view.spans if span.kind == "root_call"][-1]
     assert (last.trusted["tokens"], last.trusted["cost"]) == ("derived", "derived")
+
+
+def test_the_call_for_an_answer_is_not_said_to_cost_what_steps_did_that_lack(
+    home: Home, tmp_path: Path
+) -> None:
+    def forced(trace: Trace) -> None:
+        more_of_the_root(trace)
+        trace.update(status="max_iterations", iterations=5)
+
+    done, view = changed(home, tmp_path, forced)
+    last = [span for span in view.spans if span.kind == "root_call"][-1]
+    assert (last.tokens, last.cost_usd) == (None, None) and view.summary.cost_usd is None
+    assert "Tokens of root calls that are only in their total: 100 in, 50 out." in done.missing
+
+
+@pytest.mark.parametrize("code", ["# predict nothing", "print('I predict rain')", "model.predict(3)"])
+def test_code_that_only_speaks_of_calls_leaves_sums_exact(home: Home, tmp_path: Path, code: str) -> None:
+    def silent(trace: Trace) -> None:
+        trace["usage"]["sub"] = usage(0, 0, 0)
+        trace["steps"][0].update(code=code, predict_calls=[])
+
+    done, view = changed(home, tmp_path, silent)
+    assert (view.summary.cost_usd, view.summary.untold_calls) == (Decimal("0.002"), 0)
+    assert NO_PREDICTIONS not in done.missing and not view.summary.untold_sub_calls
 
 
 def test_a_step_that_stands_twice_counts_once(home: Home, tmp_path: Path) -> None:

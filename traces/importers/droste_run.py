@@ -191,8 +191,8 @@ class Run:
             told = self._totals[side]
             self.unusable += sum(map(_is_unusable, (told.get("input_tokens"), told.get("output_tokens"))))
             used, made = count(told.get("input_tokens")), count(told.get("output_tokens"))
-            self.balance.compare(Total(named, used, made), mine)
             answered = count(told.get("successes")) or 0
+            self.balance.compare(Total(named, used, made), mine, whole=answered <= len(mine))
             if answered > len(mine):
                 self._note(f"Of {answered:,} answered {named} {len(mine):,} are in the record.")
                 self.balance.lacks_calls = True

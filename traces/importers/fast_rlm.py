@@ -20,6 +20,7 @@ from traces.importers.told import unusable
 from traces.importers.values import CIRCLE, Once, count, digest, heads_of_circles, moment, text
 
 _EVENTS: Final = ("agent_start", "code_generated", "execution_result", "final_result", "agent_end")
+_STEPS: Final = _EVENTS[1:3]
 _NAMED: Final = 5  # lines whose numbers are told
 _MISSING: Final = (
     "The record holds no model and not the question: neither what the run was asked nor what it was given.",
@@ -78,7 +79,8 @@ def read(source: Source) -> Iterator[ForeignRun]:
 def _place(line: Mapping[str, Any]) -> tuple[str, str, int | None] | None:
     """What no two lines of a log have in common; None for a step without a number."""
     step = count(line.get("step"))
-    return None if "step" in line and step is None else (line["run_id"], line["event_type"], step)
+    numbered = "step" in line or line["event_type"] in _STEPS
+    return None if numbered and step is None else (line["run_id"], line["event_type"], step)
 
 
 def _in_order(lines: list[Mapping[str, Any]], problems: list[str]) -> list[Mapping[str, Any]]:

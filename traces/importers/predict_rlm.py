@@ -6,7 +6,6 @@ code made. Of those the engine groups equal ones together: their order, and when
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -39,12 +38,13 @@ from traces.importers.values import (
     some_text,
     table,
     text,
+    uses,
 )
 
 _STATUSES: Final = ("in_progress", "completed", "max_iterations", "error")
 _NOT_OUTPUTS: Final = frozenset(("trace", "evidence", "events"))
 _NO_USAGE: Final = "the engine writes 0 where the provider reports nothing, or a cache answered"
-_PREDICT: Final = re.compile(r"(?<![\w.])predict\b")
+_PREDICT: Final = ("predict",)
 _MISSING: Final = (
     "Prompts are not in the record: signature, instructions and inputs of a call stand for them.",
     "Of what the root wrote only its reasoning and its code are in the record; what it was sent is not.",
@@ -204,20 +204,21 @@ class _Trace:
         spans, totals = list(self._top.walk()), table(self._trace.get("usage"))
         roots = [span for span in spans if span.kind == "root_call"]
         subs = [span for span in spans if span.kind == "sub_call"]
-        self._balance.compare(_total("root calls", [totals.get("main")]), roots)
+        told = count(self._trace.get("iterations"))
+        cut = told is not None and told > len(self._steps)
+        self._balance.compare(_total("root calls", [totals.get("main")]), roots, whole=not cut)
         of_steps = [table(step.get("usage")).get("sub") for step in self._steps]
         groups = [table(group) for step in self._steps for group in items(step.get("predict_calls"))]
         sums = ([totals.get("sub")], of_steps, [group.get("total_usage") for group in groups])
         said = [_total("sub-calls", usages) for usages in sums]
         total = max(said, key=_size)
-        self._balance.compare(total, subs)
+        self._balance.compare(total, subs, whole=not cut)
         if (0, 0) < _size(said[0]) < _size(total):
             self._balance.compare(said[0], subs)
         if not subs and (_size(total) > (0, 0) or any(map(_predicts, self._steps))):
             self._missing.append(NO_PREDICTIONS)
             self._balance.lacks_calls = True
-        told = count(self._trace.get("iterations"))
-        if told is not None and told > len(self._steps) and status != "in_progress":
+        if cut and status != "in_progress":
             self._balance.lacks_calls = True
             if self._whole:
                 self._problems.append(f"The run had {told:,} steps; the record holds {len(self._steps):,}.")
@@ -289,8 +290,8 @@ def _tool(one: Mapping[str, Any]) -> ForeignSpan:
 
 
 def _predicts(step: Mapping[str, Any]) -> bool:
-    """Whether its code names `predict`, the one way to ask the sub-model."""
-    return _PREDICT.search(str(step.get("code"))) is not None
+    """Whether its code uses `predict`, the one way to ask the sub-model."""
+    return uses(str(step.get("code")), _PREDICT)
 
 
 def _total(named: str, usages: Sequence[Any]) -> Total:

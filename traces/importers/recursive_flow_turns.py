@@ -11,8 +11,9 @@ from rlm_core.telemetry import as_json, sha256_text
 from traces.importers.foreign import ForeignSpan, missing
 from traces.importers.source import as_text
 from traces.importers.told import tokens_of
-from traces.importers.values import Once, count, exception_in, in_order, items, some_text, table, text
+from traces.importers.values import Once, count, exception_in, in_order, items, some_text, table, text, uses
 
+_UNTOLD: Final = ("llm_query_batched",)  # what asks models and leaves nothing in the record
 _PLACE: Final = "recursive_flow."  # of facts for which there is no key of ours
 _LARGEST_INPUTS: Final = 16_000_000  # chars of all inputs of an agent: larger ones are kept as hashes
 _MOST_SHOWN: Final = 500_000  # messages of all root calls of an agent, counted in each call anew
@@ -188,7 +189,7 @@ class Turns:
             self._cell = ForeignSpan("cell", status="lost", texts={sc.CODE: str(node["code"])})
             self._cell.attributes = _where(node)
             iteration.children.append(self._cell)
-            self.lacks_calls |= "llm_query_batched" in str(node["code"])
+            self.lacks_calls |= uses(str(node["code"]), _UNTOLD)
             self._cells += 1
         if self._cell is not None:
             self._cells_of[str(node.get("id"))] = self._cell

@@ -14,7 +14,7 @@ from rlm_core.telemetry import as_json, sha256_text
 from traces.importers.foreign import T, TokenUse, Told, derived, reported
 from traces.importers.source import as_text
 from traces.importers.told import lacking
-from traces.importers.values import count, dollars, items, table
+from traces.importers.values import count, dollars, items, parsed, table, uses
 
 LOCAL_TIME: Final = "The log holds local times without their zone: they were read as times of this computer."
 _DERIVED: Final = "it was derived already in the run that this log was made of"
@@ -146,17 +146,14 @@ def one_batch(code: str) -> bool:
     """Whether all calls that a cell makes come from one call of `llm_query_batched` or `rlm_query_batched`,
     as far as its code tells.
     """
-    try:
-        tree = ast.parse(code)
-        sites = _sites(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    tree = parsed(code)
+    sites = [] if tree is None else _sites(tree)
     return len(sites) == 1 and sites[0][0].endswith("_batched") and not sites[0][1]
 
 
 def asks(code: str) -> bool:
-    """Whether code names a function that asks a model."""
-    return any(name in code for name in _QUERIES[::2])
+    """Whether code uses a function that asks a model."""
+    return uses(code, _QUERIES)
 
 
 def _sites(tree: ast.Module) -> list[tuple[str, bool]]:

@@ -36,12 +36,14 @@ class Balance:
     problems: list[str]
     lacks_calls: bool = False
 
-    def compare(self, total: Total, calls: Sequence[ForeignSpan]) -> None:
-        """Take what a total says more than its calls. A single call without numbers gets the rest."""
-        self._tokens(total, calls)
-        self._dollars(total, calls)
+    def compare(self, total: Total, calls: Sequence[ForeignSpan], *, whole: bool = True) -> None:
+        """Take what a total says more than its calls. A single call without numbers gets the rest, unless
+        the calls are not the `whole` of what it is the total of.
+        """
+        self._tokens(total, calls, whole)
+        self._dollars(total, calls, whole)
 
-    def _tokens(self, total: Total, calls: Sequence[ForeignSpan]) -> None:
+    def _tokens(self, total: Total, calls: Sequence[ForeignSpan], whole: bool) -> None:
         if total.input is None or total.output is None:
             return
         known = [use for call in calls if (use := call.tokens.value) is not None]
@@ -53,7 +55,7 @@ class Balance:
                 f"The total of {total.named} ({total.input:,} in, {total.output:,} out) is less than what "
                 f"they took one by one ({sums[0]:,} in, {sums[1]:,} out)."
             )
-        elif any(left) and len(unknown) == 1:
+        elif any(left) and len(unknown) == 1 and whole:
             unknown[0].tokens = derived(TokenUse(*left), _REST)
         elif any(left):
             self.missing.append(
@@ -61,7 +63,7 @@ class Balance:
             )
             self.lacks_calls |= not unknown
 
-    def _dollars(self, total: Total, calls: Sequence[ForeignSpan]) -> None:
+    def _dollars(self, total: Total, calls: Sequence[ForeignSpan], whole: bool) -> None:
         if total.usd is None:
             return
         known = [usd for call in calls if (usd := call.cost.value) is not None]
@@ -74,7 +76,7 @@ class Balance:
                 f"The total of {total.named} (${decimal_text(total.usd)}) is less than what they cost one by "
                 f"one (${decimal_text(total.usd - left)})."
             )
-        elif len(unknown) == 1:
+        elif len(unknown) == 1 and whole:
             unknown[0].cost = derived(left, _REST)
         else:
             self.missing.append(

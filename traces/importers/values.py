@@ -5,11 +5,13 @@ Texts, counts, money and moments by type and range, and documents of which only 
 
 from __future__ import annotations
 
+import ast
 import codecs
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import islice
@@ -158,6 +160,28 @@ def heads_of_circles(callers: Mapping[str, str | None]) -> list[str]:
             found.append(min(list(path)[path[above] :], key=order.__getitem__))
         seen.update(path)
     return found
+
+
+def uses(code: str, names: Collection[str]) -> bool:
+    """Whether code uses one of some names; of code that is no Python, whether one stands in it.
+
+    >>> uses("map(ask, parts)", {"ask"}), uses("print('ask')  # ask", {"ask"}), uses("%%go ask", {"ask"})
+    (True, False, True)
+    """
+    if not any(name in code for name in names):
+        return False
+    tree = parsed(code)
+    return tree is None or any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(tree))
+
+
+def parsed(code: str) -> ast.Module | None:
+    """Code as a tree, None where it is no Python. What Python only warns of is nobody's business here."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def exception_in(output: str) -> tuple[str, str, str] | None:
