@@ -78,7 +78,8 @@ def spans_of_runs(home: Home, wanted: Collection[str] | None, warn: Warn | None)
         ((gaps,),) = rows_of(con, lacking, values)
         served = turned_away = 0
         if left_out := _leave_out_unsent(con, stack, where, values):
-            ((served, turned_away),) = rows_of(con, f"SELECT count(*), count_if({_REFUSED}) FROM {_UNSENT}")
+            counts = f"SELECT count(*), count(*) FILTER ({_REFUSED}) FROM {_UNSENT}"
+            ((served, turned_away),) = rows_of(con, counts)
             table += f" AND NOT ({left_out})"
         corpora = "(SELECT run_id, corpus_id FROM run)"
         live = [run_id for run_id in now.spools if wanted is None or run_id in wanted]

@@ -84,6 +84,23 @@ def test_a_run_at_work_says_the_same_as_afterwards(tmp_path: Path) -> None:
     assert at_work[0] == at_work[1]["refused_calls"] == 3 and at_work[1]["calls"] == 0
 
 
+def test_calls_that_were_sent_and_cost_nothing_are_none_of_them_beside_a_run_at_work(tmp_path: Path) -> None:
+    home, later = Home.resolve(tmp_path / "home"), RUN[:-1] + "b"
+
+    def down(_: Request) -> Completion:
+        raise ModelError("bad_request", "no")
+
+    recorded(home, "llm_query('a')\nFINAL(1)", sub=down, run_id=RUN)
+    ingest(home)
+    alone = cost_report(home, [RUN], [])
+    assert (alone["calls"], alone["served_calls"], alone["refused_calls"]) == (2, 0, 0)
+    with open_recording(home, later, {}) as made:
+        made.recorder.start("sub_call", "chat s", None, NOTHING_BILLED).fail("budget", "none is left")
+        both = cost_report(home, [RUN, later], [])
+        made.close("ok")
+    assert (both["calls"], both["served_calls"], both["refused_calls"]) == (2, 1, 1)
+
+
 def test_below_a_span_refused_calls_are_counted_by_themselves(home: Home) -> None:
     view = load_run(home, RUN)
     for kind in ("run", "cell", "batch"):
