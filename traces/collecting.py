@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from rlm_core.errors import RecordError
@@ -71,7 +72,7 @@ class Collector:
         self._open: dict[str, CollectedTrace] = {}
         self._full: deque[CollectedTrace] = deque()  # to which nothing is added, and which are not closed yet
         self._finishing = threading.Lock()
-        self._done: OrderedDict[str, set[str]] = OrderedDict()  # ids of spans by trace
+        self._done: OrderedDict[str, dict[str, None]] = OrderedDict()  # ids of spans by trace, oldest first
         self._remembered = 0  # how many these are
         self._closed: list[Collected] = []
         self._refusing = False
@@ -124,7 +125,7 @@ class Collector:
 
     def _take(self, trace_id: str, spans: list[OtlpSpan]) -> bool:
         with self._lock:
-            done = self._done.get(trace_id, set())
+            done = self._done.get(trace_id, {})
             fresh = [span for span in spans if span.span_id not in done]
             if not fresh:
                 return True
@@ -197,13 +198,19 @@ class Collector:
             self._full.append(trace)
 
     def _remember(self, trace_id: str, span_ids: Collection[str]) -> None:
-        known = self._done.setdefault(trace_id, set())
+        known = self._done.setdefault(trace_id, {})
         before = len(known)
-        known.update(span_ids)
+        known.update(dict.fromkeys(span_ids))
         self._remembered += len(known) - before
         self._done.move_to_end(trace_id)
-        while self._remembered > _REMEMBERED and len(self._done) > 1:
-            self._remembered -= len(self._done.popitem(last=False)[1])
+        while self._remembered > _REMEMBERED:  # one trace alone may go on for ever
+            oldest, ids = next(iter(self._done.items()))
+            forgotten = list(islice(ids, self._remembered - _REMEMBERED))
+            for span_id in forgotten:
+                del ids[span_id]
+            self._remembered -= len(forgotten)
+            if not ids:
+                del self._done[oldest]
 
     def _finish(self) -> None:
         with self._finishing:

@@ -80,6 +80,18 @@ def test_room_is_made_for_more_than_the_one_who_asks_first(rig: Rig, monkeypatch
     assert [each.spans for each in rig.collector.close()] == [1] * 25
 
 
+def test_of_closed_runs_only_the_newest_spans_are_remembered_also_where_all_are_of_one_trace(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traces.collecting.MOST_SPANS", 2)
+    monkeypatch.setattr("traces.collecting._REMEMBERED", 3)
+    for number in range(1, 7):  # three runs of one trace without end
+        rig.collector.take([llm(number, 0)])
+    for number in (6, 5, 4, 1):  # sent again: the first is not known any more
+        rig.collector.take([llm(number, 0)])
+    assert [each.spans for each in rig.collector.close()] == [2, 2, 2, 1]
+
+
 def test_a_long_trace_is_not_arranged_anew_for_every_span(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     arranged: list[int] = []
 
