@@ -362,6 +362,20 @@ def _steady(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[str]]:
     }
 
 
+def _fill_the_disk(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """The transaction of this number, counted from 1, finds no room."""
+    append, number = store.append_runs, 0
+
+    def full(*args: Any) -> None:
+        nonlocal number
+        number += 1
+        if number == at:
+            raise duckdb.IOException("IO Error: Could not write: No space left on device")
+        append(*args)
+
+    monkeypatch.setattr(store, "append_runs", full)
+
+
 @pytest.mark.parametrize("bound", ["_TOGETHER", "_TOGETHER_BYTES"])
 def test_what_was_taken_in_before_the_disk_was_full_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
@@ -370,16 +384,7 @@ def test_what_was_taken_in_before_the_disk_was_full_stays(
     run_ids = [record_run(home, f"run-{number}") for number in range(5)]
     size = home.spool_file(run_ids[0]).stat().st_size
     monkeypatch.setattr(ingesting, bound, {"_TOGETHER": 2, "_TOGETHER_BYTES": 2 * size + size // 2}[bound])
-    append, groups = store.append_runs, 0
-
-    def full(*args: Any) -> None:
-        nonlocal groups
-        groups += 1
-        if groups == 2:
-            raise duckdb.IOException("IO Error: Could not write: No space left on device")
-        append(*args)
-
-    monkeypatch.setattr(store, "append_runs", full)
+    _fill_the_disk(monkeypatch, at=2)
     report = ingest(home)
     assert report.runs == tuple(run_ids[:2]) and "No space left" in report.notices[0]
     assert {row[0] for row in dump(home)["span"]} == set(run_ids[:2])
@@ -393,16 +398,7 @@ def test_runs_taken_in_one_by_one_before_the_disk_was_full_are_reported(
     home = home_in(tmp_path)
     run_ids = [record_run(home, f"run-{number}") for number in range(3)]
     write_spool(home, [header("run-0b", v=99), start("1"), fin()], "run-0b")  # none share a transaction
-    append, written = store.append_runs, 0
-
-    def full(*args: Any) -> None:
-        nonlocal written
-        written += 1
-        if written == 3:
-            raise duckdb.IOException("IO Error: Could not write: No space left on device")
-        append(*args)
-
-    monkeypatch.setattr(store, "append_runs", full)
+    _fill_the_disk(monkeypatch, at=3)
     report = ingest(home)
     assert report.runs == tuple(run_ids[:2]) and "No space left" in report.notices[-1]
     assert {row[0] for row in dump(home)["run"]} == set(run_ids[:2])
