@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from rlm_core.errors import InputError
 from traces.importers.foreign import ForeignRun
 from traces.importers.source import Source
 from traces.otlp.refusals import Refusals
-from traces.otlp.spans import OtlpSpan, Received, from_json, is_json
+from traces.otlp.spans import OtlpSpan, Received, RefusedSpan, from_json, is_json
 from traces.otlp.trace_run import run_of_trace, settle
 
 _TELLING: Final = re.compile(
@@ -38,11 +39,15 @@ def read(source: Source) -> Iterator[ForeignRun]:
     if not traces:
         why = f" {received.refused[0].why}" if received.refused else ""
         raise InputError(f"{source.name} holds no spans that can be used.{why}")
-    lost = [each for each in received.refused if each.trace_id not in traces]  # it may be of any of them
+    own, lost = defaultdict[str, list[RefusedSpan]](list), list[RefusedSpan]()
+    for each in received.refused:
+        (own[each.trace_id] if each.trace_id in traces else lost).append(each)
+    anywhere = Refusals(lost)  # they may be of any of them
     for trace_id, spans in sorted(traces.items(), key=lambda each: _began(each[1])):
         run = settle(run_of_trace(trace_id, spans))
-        own = [each for each in received.refused if each.trace_id == trace_id]
-        run.problems += unreadable + Refusals([*own, *lost]).sentences()
+        refused = Refusals(own[trace_id])
+        refused.merge(anywhere)
+        run.problems += unreadable + refused.sentences()
         yield run
 
 

@@ -110,19 +110,18 @@ class Once:
     """Parts of a record that must stand in it once: what of it is repeated would be counted twice."""
 
     def __init__(self) -> None:
-        self._seen: dict[Hashable, str] = {}
+        self._seen: dict[Hashable, Any] = {}
         self._again = self._changed = 0
 
     def is_first(self, name: Hashable, value: Any) -> bool:
         """Whether no part of this name came before; of None, what has no name, always."""
         if name is None:
             return True
-        said = digest(value)
         if name not in self._seen:
-            self._seen[name] = said
+            self._seen[name] = value
             return True
         self._again += 1
-        self._changed += self._seen[name] != said
+        self._changed += self._seen[name] != value
         return False
 
     def problems(self, named: str) -> list[str]:
