@@ -21,8 +21,10 @@ def refused(spans: Sequence[SpanRow]) -> frozenset[str]:
 
 
 def refused_words(number: int) -> str:
-    """What is said of them behind the number of calls that were made; empty where there are none."""
-    return f", {number:,} refused by a limit" if number else ""
+    """What is said of them behind the number of calls that were made; empty where there are none. With a
+    semicolon: `10, 390` could be read as one number.
+    """
+    return f"; {number:,} refused by a limit" if number else ""
 
 
 def _is_free(span: SpanRow) -> bool:

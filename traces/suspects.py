@@ -15,6 +15,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import Facts
 from traces.influence import Influence, influences
+from traces.refused import refused
 from traces.reply_facts import Found, Signal, short
 from traces.rows import SpanRow
 from traces.siblings import among_siblings
@@ -93,7 +94,12 @@ def suspects(view: RunView) -> dict[str, Suspect]:
     """The suspects of a run by span id, the most suspicious first; equal ones in the order of the record."""
     calls = [span for span in view.spans if span.kind == "sub_call" or span.is_child_run]
     signals: dict[str, list[Signal]] = defaultdict(list)
-    for span_id, signal in (*_outcomes(calls), *_disagreements(calls), *among_siblings(view, calls)):
+    turned_away = refused(view.spans)
+    for span_id, signal in (
+        *_outcomes(calls, turned_away),
+        *_disagreements(calls),
+        *among_siblings(view, calls),
+    ):
         signals[span_id].append(signal)
     reach = influences(view) if signals else {}
     found = {
@@ -119,7 +125,7 @@ def _suspect(signals: Iterable[Signal], reach: Influence) -> Suspect:
     return Suspect(round((1 - doubt) * reach.weight, 4), ordered, reach.weight, reach.words)
 
 
-def _outcomes(calls: Sequence[SpanRow]) -> Found:
+def _outcomes(calls: Sequence[SpanRow], turned_away: frozenset[str]) -> Found:
     """What a call's own end says."""
     for span in calls:
         ended = outcome(span)
@@ -127,7 +133,8 @@ def _outcomes(calls: Sequence[SpanRow]) -> Found:
             yield span.span_id, Signal("empty", "The reply is empty.")
         elif ended in ("error", "cancelled", "lost"):
             why = Facts(span.attributes).text(sc.ERROR_MESSAGE) or span.error_type
-            words = {"error": "The call failed", "cancelled": "The call was cancelled"}.get(
+            failed = "A limit refused the call" if span.span_id in turned_away else "The call failed"
+            words = {"error": failed, "cancelled": "The call was cancelled"}.get(
                 ended, "The call was lost: its end is not in the record"
             )
             yield span.span_id, Signal("error", f"{words}: {short(why, 200)}" if why else f"{words}.")

@@ -52,7 +52,7 @@ def tokens_cell(spend: Spend, span: SpanRow | None = None) -> str:
     if not spend.calls:
         return ""
     if span is not None and span.kind in CALL_KINDS and span.tokens is None:
-        return "" if span.end_ns is None else "?"
+        return "?" if span.end_ns is not None and spend.untold else ""  # of what was never sent: nothing
     known = spend.input + spend.output
     return f"{known:,}" if not spend.untold else f"≥ {known:,}" if known else "?"
 

@@ -152,9 +152,9 @@ def test_calls_that_a_limit_refused_are_not_counted_as_made(home: Home, tmp_path
             span.end()
         made.close("ok")
     page = page_of(home, WIDE, tmp_path / "run.html")
-    assert "<dd>1, 2 refused by a limit</dd>" in page.bare
-    assert "<td class=number>1, 2 refused by a limit</td><td class=number>0</td>" in page.bare
-    assert facts(page.span("cell"))["Sub-calls below"] == ["1 (1 ok), 2 refused by a limit"]
+    assert "<dd>1; 2 refused by a limit</dd>" in page.bare
+    assert "<td class=number>1; 2 refused by a limit</td><td class=number>0</td>" in page.bare
+    assert facts(page.span("cell"))["Sub-calls below"] == ["1 (1 ok); 2 refused by a limit"]
 
 
 def test_numbers_of_another_engine_say_how_far_they_can_be_trusted(home: Home, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from traces.ingest import ingest
 from traces.migrations import MIGRATIONS
 from traces.narrow import Narrow, fitting
 from traces.prices import price_table, set_price
-from traces.reading import Group, build_tree, cost_report, list_runs, load_run
+from traces.reading import Group, Node, build_tree, cost_report, list_runs, load_run
 from traces.recording import open_recording
 from traces.refused import refused
 from traces.strategies import strategy_rows
@@ -28,7 +28,7 @@ from traces.subtotals import below
 from traces.suspects import suspects
 from traces.tables import run_row
 from traces.tree import walk
-from traces.tree_cells import status_cell
+from traces.tree_cells import status_cell, tokens_cell
 from ui.cost_text import unsent_words
 from ui.tree import tree_lines
 
@@ -158,3 +158,14 @@ def test_a_filter_takes_refused_calls_by_their_own_word(home: Home) -> None:
     failed = fitting(view.spans, Narrow(status=("error",), role=("sub",)), kinds, turned_away).spans
     assert not turned_away.intersection(failed) and failed
     assert set(fitting(view.spans, Narrow(status=("refused",)), kinds, turned_away).spans) == turned_away
+
+
+def test_a_refused_call_is_under_suspicion_for_that_and_has_no_unknown_tokens(home: Home) -> None:
+    view = load_run(home, RUN)
+    turned_away = refused(view.spans)
+    said = {span: each.signals[0].words for span, each in suspects(view).items()}
+    told = {span: words.startswith("A limit refused the call:") for span, words in said.items()}
+    assert {span for span, refusal in told.items() if refusal} == turned_away
+    for _, item in walk(build_tree(view.spans)):
+        if isinstance(item, Node) and item.span.span_id in turned_away:
+            assert tokens_cell(item.totals.spend, item.span) == ""

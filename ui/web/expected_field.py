@@ -34,7 +34,7 @@ def expected_field(home: Home, run_id: str, answer: str | None) -> Opinion:
     ):
         text = st.text_area(
             "Expected answer", _editable(stands.expected), key=f"{name}-text", height=68,
-            placeholder="What should it have answered? May stay empty.",
+            placeholder="What should it say? Optional.",
         )  # fmt: skip
         ways = list(dict.fromkeys((*HOW, stands.how)))
         how = st.selectbox("Same by", ways, ways.index(stands.how), key=f"{name}-how", width=140)

@@ -41,13 +41,18 @@ _STYLE: Final = f"""
 """
 
 
+def _to_ask() -> None:
+    """What `/ask` leads to. Streamlit serves the default page at `/` only, and its own path is an error."""
+    st.switch_page("pages/ask.py")
+
+
 def main() -> None:
     """Show the page that the address names. The home folder is that of `$RLMSCOPE_HOME`."""
     st.set_page_config(page_title="rlmscope", layout="wide")
     st.html(_STYLE)
     page = st.navigation(
         [
-            st.Page("pages/ask.py", title="Ask", url_path="ask", default=True),
+            st.Page("pages/ask.py", title="Ask", url_path="start", default=True),
             st.Page("pages/runs.py", title="Runs", url_path="runs"),
             st.Page("pages/strategies.py", title="Strategies", url_path="strategies"),
             st.Page("pages/sets.py", title="Sets", url_path="sets"),
@@ -57,6 +62,7 @@ def main() -> None:
             st.Page("pages/run.py", title="Run", url_path="run", visibility="hidden"),
             st.Page("pages/compare.py", title="Compare", url_path="compare", visibility="hidden"),
             st.Page("pages/diagnose.py", title="Diagnose", url_path="diagnose", visibility="hidden"),
+            st.Page(_to_ask, title="Ask", url_path="ask", visibility="hidden"),
         ],
         position="top",
     )

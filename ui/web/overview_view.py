@@ -88,7 +88,7 @@ def _fan_out(view: RunView, one: FanOut, number: int, children: bool) -> Item:
         count(None if view.summary.untold_sub_calls else one.sub_calls) + refused_words(one.refused),
         *([f"{one.child_runs:,}"] if children else []),
         _came_out(one.outcomes),
-        _money(one.spend),
+        _money(one.spend) if one.sub_calls or one.child_runs else "",
         "" if cell is None or cell.end_ns is None else duration(cell.seconds),
     )
     key = f"unknown {number}" if cell is None else cell.span_id
@@ -153,7 +153,9 @@ def _dearest(view: RunView, seen: Overview, select: Select) -> None:
     )
     items = [_call(view, span, seen.total, by_tokens) for span in seen.dearest]
     rows_view(items, columns, key="dearest", label="The calls that cost most", on_open=select)
-    _left_out(seen.rest["calls"], "call", "that took less")
+    untold = seen.total.untold if by_tokens else seen.total.unknown
+    unsaid = ", or of which that is not known" if untold else ""
+    _left_out(seen.rest["calls"], "call", f"that took less{unsaid}")
 
 
 def _call(view: RunView, span: SpanRow, total: Spend, by_tokens: bool) -> Item:
@@ -210,7 +212,7 @@ def _used(limit: Limit) -> str:
     if limit.spent is None:
         return f"{limit.name} unknown"
     if limit.name == "depth":
-        return f"{limit.spent} levels of child runs"
+        return counted(int(limit.spent), "level") + " of child runs"
     used = limit.words.removesuffix(", no limit")
     return used if limit.name == "dollars" else f"{used} {limit.name}"
 

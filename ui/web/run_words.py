@@ -13,6 +13,7 @@ from typing import Final
 from rlm_core import semconv as sc
 from traces.imported import is_foreign
 from traces.reading import RunSummary, RunView, SpanRow
+from traces.refused import refused
 from ui.figures import counted, least
 from ui.web.notices import Colour
 
@@ -113,9 +114,9 @@ def where(view: RunView) -> Where:
     top = top_span(view)
     if top is None:
         return Where()
-    ends = [
-        row.status if row.end_ns is not None else "running" for row in view.spans if row.kind == "sub_call"
-    ]
+    turned_away = refused(view.spans)
+    calls = [row for row in view.spans if row.kind == "sub_call" and row.span_id not in turned_away]
+    ends = [row.status if row.end_ns is not None else "running" for row in calls]
     at_work = list(_at_work(view))
     cell = next((row for row in at_work if row.kind == "cell" and row.depth == 0), None)
     iterations = sum(row.kind == "iteration" and row.depth == 0 for row in view.spans)

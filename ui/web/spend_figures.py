@@ -104,16 +104,17 @@ def remarks(home: Home, totals: Totals) -> None:
     said("Unknown", "orange", f"The cost of {counted(calls, 'call')} is unknown, and not in these figures.")
     prices = price_table(home)
     with st.container(key="spend-unknown", horizontal=True, vertical_alignment="center", gap="medium"):
+        parts = []
         for model, count in totals.unknown[:_NAMED]:
             # a run keeps the prices it was made with: one that is known now may be younger
             late = "no usage was reported, or the price was set after they were made"
             why = late if model and prices.rows(model) else "no price is known"
-            with st.container(width="content"):
-                plain.text(
-                    f"{line(model) if model else 'model not recorded'}: {counted(count, 'call')}, {why}"
-                )
+            parts.append(f"{line(model) if model else 'model not recorded'}: {counted(count, 'call')}, {why}")
         if len(totals.unknown) > _NAMED:
-            st.text(f"and {counted(len(totals.unknown) - _NAMED, 'more model')}; the table by model has all")
+            more = counted(len(totals.unknown) - _NAMED, "more model")
+            parts.append(f"and {more}, which the table by model has")
+        with st.container(width="content"):
+            plain.text("; ".join(parts))
         st.page_link(
             "pages/settings.py", label="Set a price in Settings", help=_HELP, query_params={"part": "prices"}
         )

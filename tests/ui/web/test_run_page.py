@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from rlm_core import semconv as sc
+from rlm_core.model_calls import NOTHING_BILLED
 from rlm_core.telemetry import as_json
 from tests.support.pages import HOSTILE, badly_shown, problems, shown, texts, use
 from tests.support.recorded_runs import WIDE, recording, sub_call, wide_run
@@ -19,6 +20,7 @@ from traces.reading import RunView, load_run
 from traces.upkeep import delete_run
 from ui.control import cancel_file
 from ui.web import launch
+from ui.web.run_words import where
 
 RUN = "20270115T080000-00000001"
 
@@ -318,3 +320,12 @@ def test_a_text_of_five_million_characters_is_shown_in_part(home: Home) -> None:
     page = run_page(WIDE)
     assert len(page.code[-1].value) == 20_000
     assert "Show all 5,000,000 characters" in [toggle.label for toggle in page.toggle]
+
+
+def test_while_a_run_works_refused_calls_are_not_among_the_failed(home: Home) -> None:
+    with recording(home) as made:
+        top = made.recorder.start("run", "run", None, {})
+        made.recorder.start("sub_call", "chat s", top, NOTHING_BILLED).fail("budget", "none is left")
+        made.recorder.start("sub_call", "chat s", top, {}).fail("server", "500")
+        now = where(load_run(home, WIDE))
+    assert (now.done, now.running, now.failed) == (0, 0, 1)

@@ -114,3 +114,9 @@ def ask_to_delete(page: Page, row: int) -> None:
     ui.row_of(page, row).get_by_role("checkbox").check()
     expect(page.get_by_text("1 chosen")).to_be_visible()
     page.get_by_role("button", name="Delete…").click()
+
+
+def test_the_address_one_would_type_leads_to_the_page_of_questions(page: Page, visit: ui.Visit) -> None:
+    page.goto(f"{visit.url}/ask")
+    expect(page.get_by_role("textbox", name="Question")).to_be_visible()
+    assert page.url == f"{visit.url}/" and not page.get_by_text("Page not found").count()
