@@ -52,7 +52,8 @@ def tokens_cell(spend: Spend, span: SpanRow | None = None) -> str:
     if not spend.calls:
         return ""
     if span is not None and span.kind in CALL_KINDS and span.tokens is None:
-        return "?" if span.end_ns is not None and spend.untold else ""  # of what was never sent: nothing
+        billed = spend.untold or span.cost_status != "free"  # of what was never sent there is nothing to tell
+        return "?" if billed and span.end_ns is not None else ""
     known = spend.input + spend.output
     return f"{known:,}" if not spend.untold else f"≥ {known:,}" if known else "?"
 

@@ -26,6 +26,7 @@ from traces.refused import refused
 from traces.strategies import strategy_rows
 from traces.subtotals import below
 from traces.suspects import suspects
+from traces.summing import spend_of
 from traces.tables import run_row
 from traces.tree import walk
 from traces.tree_cells import status_cell, tokens_cell
@@ -169,3 +170,13 @@ def test_a_refused_call_is_under_suspicion_for_that_and_has_no_unknown_tokens(ho
     for _, item in walk(build_tree(view.spans)):
         if isinstance(item, Node) and item.span.span_id in turned_away:
             assert tokens_cell(item.totals.spend, item.span) == ""
+
+
+def test_tokens_that_nobody_reported_are_unknown_in_the_tree_and_not_nothing(tmp_path: Path) -> None:
+    view = recorded(
+        Home.resolve(tmp_path / "home"),
+        "llm_query('a')\nFINAL(1)",
+        sub=lambda _: Completion("4", "stop", usage=Usage()),
+    )
+    call = next(span for span in view.spans if span.kind == "sub_call")
+    assert tokens_cell(spend_of([call]), call) == "?" and call.cost_status == "unknown"
