@@ -25,8 +25,8 @@ from traces.recording import open_recording
 from traces.refused import refused
 from traces.strategies import strategy_rows
 from traces.subtotals import below
-from traces.suspects import suspects
 from traces.summing import spend_of
+from traces.suspects import suspects
 from traces.tables import run_row
 from traces.tree import walk
 from traces.tree_cells import status_cell, tokens_cell
