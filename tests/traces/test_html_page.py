@@ -155,6 +155,21 @@ def test_calls_that_a_limit_refused_are_not_counted_as_made(home: Home, tmp_path
     assert "<dd>1; 2 refused by a limit</dd>" in page.bare
     assert "<td class=number>1; 2 refused by a limit</td><td class=number>0</td>" in page.bare
     assert facts(page.span("cell"))["Sub-calls below"] == ["1 (1 ok); 2 refused by a limit"]
+    assert [row["status"] for row in page.rows if row["label"].startswith("llm_query")] == [
+        "ok",
+        "refused",
+        "refused",
+    ]
+    assert not any(row["bad"] for row in page.rows)
+
+
+def test_a_run_whose_process_ended_says_so(home: Home, tmp_path: Path) -> None:
+    with recording(home) as made:
+        made.recorder.start("run", sc.NAME_RUN, None, {})
+        found = home.spool_file(WIDE).read_bytes()
+    home.spool_file(WIDE).write_bytes(found)
+    page = page_of(home, WIDE, tmp_path / "run.html")
+    assert "<dt>Ended by</dt><dd>the end of its process</dd>" in page.bare
 
 
 def test_numbers_of_another_engine_say_how_far_they_can_be_trusted(home: Home, tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from traces.exporters.redaction import Redactor
 from traces.home import Home
 from traces.imported import asked_words
 from traces.reading import Node, Warn, load_run
-from traces.refused import refused
 from traces.view import RunView
 from traces.visible import line
 
@@ -103,7 +102,7 @@ def _head(view: RunView, script: str, redactor: Redactor) -> str:
 
 
 def _tree(view: RunView, tops: Sequence[Node], texts: Texts, redactor: Redactor) -> Iterator[bytes]:
-    rows = tree_rows(tops, texts, redactor.text, refused(view.spans))
+    rows = tree_rows(tops, texts, redactor.text)
     details = Details(view, rows, texts, redactor)
     row_of = {number: row for row, number in enumerate(rows.columns["span"]) if number >= 0}
     for first in range(0, len(rows.spans), _PER_CHUNK):

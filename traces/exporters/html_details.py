@@ -9,7 +9,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.detail import added_messages
 from traces.exporters.html_data import HASH, Texts, texts_of
-from traces.exporters.html_rows import REFUSED, Placed, Rows
+from traces.exporters.html_rows import Placed, Rows
 from traces.exporters.html_words import MARKS, label, problem, short, spent
 from traces.exporters.redaction import Redactor
 from traces.figures import UNKNOWN, counted, duration, money
@@ -17,7 +17,7 @@ from traces.imported import trust_reasons
 from traces.refused import refused_words
 from traces.rows import CALL_KINDS, SpanRow
 from traces.span_images import span_images
-from traces.tree import OUTCOMES, Node
+from traces.tree import OUTCOMES, REFUSED, Node
 from traces.view import RunView
 from traces.visible import block, line
 
@@ -188,7 +188,7 @@ class Details:
     def _facts_below(self, node: Node) -> Iterator[Fact]:
         if ends := self._rows.ends[node.span.span_id]:
             made = ends.total() - ends[REFUSED]
-            words = ", ".join(f"{ends[word]:,} {word}" for word in OUTCOMES if ends[word])
+            words = ", ".join(f"{ends[word]:,} {word}" for word in OUTCOMES if word != REFUSED and ends[word])
             yield ["Sub-calls below", f"{made:,}{words and f' ({words})'}{refused_words(ends[REFUSED])}"]
         yield ["Tokens below", tokens_below(node)]
         yield ["Cost below", spent(node.totals.spend)]

@@ -13,13 +13,12 @@ from traces.exporters.secrets import REDACTED
 from traces.figures import duration as time_words
 from traces.reading import Group, Node, build_tree, mark_whole
 from traces.rows import CALL_KINDS, SpanRow
-from traces.tree import Totals, outcome, walk
+from traces.tree import REFUSED, Totals, walk
 from traces.tree_cells import cost_cell, status_cell, tokens_cell
 from traces.view import RunView
 
 _PARTS: Final = 10_000  # the time line is divided into that many
 _OPEN_MEMBERS: Final = 50  # a fan-out with more failures stays closed until it is asked for
-REFUSED: Final = "refused by a limit"
 _COLUMNS: Final = (
     *("id", "level", "label", "note", "status", "tone", "tokens", "cost", "time", "start", "width"),
     *("opened", "fan", "bad", "span", "attempt", "texts"),
@@ -40,7 +39,7 @@ class Rows:
 
     `span` of a row is the number of its span, -1 for a group; `attempt` the id of an attempt that has no row
     of its own; `texts` lists the numbers of its texts. `ends` counts the sub-calls below a span by
-    outcome, those that a limit refused as `REFUSED`.
+    outcome.
     """
 
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
@@ -55,9 +54,9 @@ def top_nodes(view: RunView) -> list[Node]:
     return tops
 
 
-def tree_rows(tops: Sequence[Node], texts: Texts, clean: Clean, turned_away: frozenset[str]) -> Rows:
-    """The rows of a tree; `texts` of each stay empty. `turned_away` are the ids of what a limit refused."""
-    made = Rows(ends=_ends(tops, turned_away))
+def tree_rows(tops: Sequence[Node], texts: Texts, clean: Clean) -> Rows:
+    """The rows of a tree; `texts` of each stay empty."""
+    made = Rows(ends=_ends(tops))
     describe = _Describer(tops, texts, clean)
     # an explicit stack: a record is untrusted and may nest deeper than Python recurses
     stack: list[tuple[int, Node | Group]] = [(0, top) for top in reversed(tops)]
@@ -106,23 +105,22 @@ def _members(group: Group) -> Sequence[Node | Group]:
     return [*bad, Group.of(group.called, fine)]
 
 
-def _ends(tops: Sequence[Node], turned_away: frozenset[str]) -> dict[str, Counter[str]]:
+def _ends(tops: Sequence[Node]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     nodes = [item for _, item in walk(tops) if isinstance(item, Node)]
     for node in reversed(nodes):  # children before their parents
         counts = Counter[str]()
         for child in _children(node):
-            counts += found[child.span_id]
-            if child.kind == "sub_call":
-                counts[REFUSED if child.span_id in turned_away else outcome(child)] += 1
+            counts += found[child.span.span_id]
+            if child.span.kind == "sub_call":
+                counts[child.outcome] += 1
         found[node.span.span_id] = counts
     return found
 
 
-def _children(node: Node) -> Iterator[SpanRow]:
+def _children(node: Node) -> Iterator[Node]:
     for item in node.below:
-        for member in item.members if isinstance(item, Group) else (item,):
-            yield member.span
+        yield from item.members if isinstance(item, Group) else (item,)
 
 
 class _Describer:
@@ -157,7 +155,7 @@ class _Describer:
             "width": width,
             "opened": int(_opened(item, group)),
             "fan": int(group is not None),
-            "bad": int(span is not None and span.kind != "attempt" and is_bad(span)),
+            "bad": int(isinstance(item, Node) and _went_wrong(item)),
             "texts": [],
         }
 
@@ -180,6 +178,11 @@ class _Describer:
         last = self._length if open_ else max(one.end_ns or 0 for one in spans) - self._first
         start, end = (min(max(at * _PARTS // self._length, 0), _PARTS) for at in (first, last))
         return start, max(end - start, 1)
+
+
+def _went_wrong(node: Node) -> bool:
+    """Whether a span failed or came back empty itself; what a limit refused did not fail."""
+    return node.span.kind != "attempt" and node.outcome != REFUSED and is_bad(node.span)
 
 
 def _time(item: Node | Group) -> str:

@@ -16,6 +16,7 @@ from traces.figures import UNKNOWN, counted, duration, least
 from traces.imported import (
     asked_words,
     import_facts,
+    is_foreign,
     iterations_told,
     on_record,
     sub_calls_told,
@@ -40,6 +41,7 @@ _STOPPED: Final = {
     "timeout": "the time limit",
     "cancelled": "a person",
     "error": "an error",
+    "died": "the end of its process",  # a word of ours: no record has it
 }
 
 
@@ -135,6 +137,8 @@ def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     if top is not None and top.totals.spend.calls:
         tokens = tokens_below(top)
     children = sum(span.kind == "run" and span.depth > 0 for span in view.spans)
+    died = run.status == "interrupted" and not is_foreign(run)
+    reason = run.stop_reason or ("died" if died else "cancelled" if run.status == "cancelled" else UNKNOWN)
     began = run.started[:19].replace("T", " ") + " UTC" if run.started else UNKNOWN
     for name, value in (
         ("Root model", clean(run.root_model or UNKNOWN)),
@@ -146,7 +150,7 @@ def _totals(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
         ("Cost", least(run.cost_usd, run.cost_status, run.known_usd)),
         ("Time", duration(run.seconds)),
         ("Started", began),
-        ("Ended by", _STOPPED.get(run.stop_reason or "", "") or clean(run.stop_reason or UNKNOWN)),
+        ("Ended by", _STOPPED.get(reason, "") or clean(reason)),
     ):
         yield f"<div><dt>{name}</dt><dd>{escape(short(value))}</dd></div>"
 

@@ -10,9 +10,9 @@ from typing import Final
 
 from traces.exporters.html_words import Clean, short, turn_number
 from traces.figures import count, duration
-from traces.refused import refused, refused_words
+from traces.refused import refused_words
 from traces.rows import RunSummary
-from traces.tree import Node, walk
+from traces.tree import REFUSED, Node, walk
 from traces.tree_cells import cost_cell, tokens_cell
 from traces.view import RunView
 
@@ -25,8 +25,7 @@ def turns_table(view: RunView, top: Node | None, clean: Clean) -> Iterator[str]:
     turns = [item for item in below if isinstance(item, Node) and item.span.kind == "iteration"]
     if not turns:
         return
-    turned_away = refused(view.spans)
-    counts = [_Inside.of(turn, turned_away) for turn in turns[:_TURNS]]
+    counts = [_Inside.of(turn) for turn in turns[:_TURNS]]
     nests = any(inside.runs for inside in counts)
     yield '<section id="turns" aria-label="Iterations"><h2>Iterations</h2>'
     yield '<div class="scroll"><table><thead><tr>'
@@ -52,10 +51,11 @@ class _Inside:
     refused: int
 
     @classmethod
-    def of(cls, turn: Node, turned_away: frozenset[str]) -> _Inside:
-        spans = [item.span for _, item in walk(turn.below) if isinstance(item, Node)]
+    def of(cls, turn: Node) -> _Inside:
+        nodes = [item for _, item in walk(turn.below) if isinstance(item, Node)]
+        spans = [node.span for node in nodes]
         kinds = Counter(span.kind for span in spans)
-        not_sent = sum(span.kind == "sub_call" and span.span_id in turned_away for span in spans)
+        not_sent = sum(node.span.kind == "sub_call" and node.outcome == REFUSED for node in nodes)
         own = sum(span.kind == "cell" and span.depth == turn.span.depth for span in spans)
         return cls(own, kinds["run"], kinds["sub_call"] - not_sent, not_sent)
 
