@@ -284,7 +284,7 @@ class _Import:
                 yield replace(written, problems=(*written.problems, *self._other_states(run, written)))
 
     def _other_states(self, run: ForeignRun, written: Written) -> Iterator[str]:
-        """That a new run is here already as its record was when that was shorter, or longer."""
+        """That a new run is here already as its record was when that was another, or was read otherwise."""
         if run.stem is None or not written.new:
             return
         if self.states is None:
@@ -293,8 +293,8 @@ class _Import:
                 self.states.setdefault(import_fact(path, sc.IMPORT_STEM), []).append(path.stem)
         here = self.states.setdefault(stem_of(run), [])
         yield from (
-            f"Another state of this run, of a shorter or longer record, is here as {other}: rlmscope delete "
-            f"{other} removes it."
+            "Another state of this run, of a shorter or longer record or as another version read it, is here as "
+            f"{other}: rlmscope delete {other} removes it."
             for other in here
             if other != written.run_id
         )
