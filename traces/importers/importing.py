@@ -293,8 +293,8 @@ class _Import:
                 self.states.setdefault(import_fact(path, sc.IMPORT_STEM), []).append(path.stem)
         here = self.states.setdefault(stem_of(run), [])
         yield from (
-            "Another state of this run, of a shorter or longer record or as another version read it, is here as "
-            f"{other}: rlmscope delete {other} removes it."
+            "Another state of this run, of a shorter or longer record or as another version read it, is here "
+            f"as {other}: rlmscope delete {other} removes it."
             for other in here
             if other != written.run_id
         )
