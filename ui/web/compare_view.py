@@ -137,6 +137,8 @@ def _figures(a: Side, b: Side) -> Iterator[Item]:
         "Failed sub-calls": (failed_sub_calls_told(x), failed_sub_calls_told(y)),
         "Child runs": (a.children, b.children),
     }
+    if x.refused_sub_calls or y.refused_sub_calls:
+        counts["Sub-calls refused by a limit"] = (x.refused_sub_calls, y.refused_sub_calls)
     for words, (first, second) in counts.items():
         yield _line(words, (on_record(first), on_record(second)), _more_of(first, second))
     for words, side in (("Tokens in", "input"), ("Tokens out", "output")):

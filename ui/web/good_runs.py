@@ -115,8 +115,11 @@ def _weighed(
 
 
 def _order(good: Good) -> tuple[bool, bool, bool, int]:
-    """Usable ones first, of these what is right, then the fewest failed calls; equal ones as they come."""
-    return not good.usable, good.right is not True, good.same_answer, good.run.failed_sub_calls
+    """Usable ones first, of these what is right, then the fewest calls without a reply; equal ones as they
+    come.
+    """
+    missing = good.run.failed_sub_calls + good.run.refused_sub_calls
+    return not good.usable, good.right is not True, good.same_answer, missing
 
 
 def _typed_twin(replay: Replay | None, run_id: str) -> bool:
