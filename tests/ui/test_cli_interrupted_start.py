@@ -22,8 +22,7 @@ from importlib.machinery import ExtensionFileLoader
 
 def stall(at):
     if at == os.environ["STALLS_AT"] and sys.argv[0] != "-c":
-        print("there", flush=True)
-        line = "time.sleep(float(os.environ['STALLS_FOR']))"
+        line = "print('there', flush=True); time.sleep(float(os.environ['STALLS_FOR']))"
         exec(compile(line, "<frozen importlib._bootstrap>", "exec") if at == "traces.runs" else line)
         print("gone on", flush=True)
 

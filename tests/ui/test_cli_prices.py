@@ -175,5 +175,5 @@ def test_a_cost_limit_needs_a_price_and_an_override_is_one(call: Callable[..., A
     with pytest.raises(InputError, match=f"the price of {MODEL} is unknown.*rlmscope prices set"):
         prepare(order, home, {})
     call("prices", "set", MODEL, "--input", "1", "--output", "2")
-    models, _ = prepare(order, home, {})
+    models, _ = prepare(order, home, {"OPENAI_API_KEY": "any"})
     assert models.sub == MODEL
