@@ -244,7 +244,8 @@ def _deltas(
     one, other = (_NOTHING if node is None else node.totals for node in (a, b))
     costs = one.cost_usd, other.cost_usd
     usd = None if costs[0] is None or costs[1] is None else costs[1] - costs[0]
-    times = [0.0 if node is None else node.span.seconds for node in (a, b)]
+    both = zip((a, b), sides, strict=True)
+    times = [0.0 if node is None else side.view.seconds_of(node.span) for node, side in both]
     seconds = None if times[0] is None or times[1] is None else times[1] - times[0]
     if (a and a.span.span_id in sides[0].untold) or (b and b.span.span_id in sides[1].untold):
         return usd, seconds, None

@@ -57,6 +57,11 @@ class RunView:
         """The full texts of many payloads at once; those that the record does not hold are absent."""
         return self._source.payloads(sha256s) if sha256s else {}
 
+    def seconds_of(self, span: SpanRow) -> float | None:
+        """How long a span took; the run itself with what came before its first span, as its summary says."""
+        whole = span.kind == "run" and span.depth == 0 and span.seconds is not None
+        return self.summary.seconds if whole else span.seconds
+
     def events(self, span_id: str) -> list[dict[str, Any]]:
         """Events of a span in order: {name, time_ns, attributes}."""
         return self._events.get(span_id, [])

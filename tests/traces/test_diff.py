@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -324,3 +326,13 @@ def test_a_delta_is_unknown_where_a_side_is(tmp_path: Path) -> None:
     found, _, _ = compared(tmp_path, [Cell("x", [Call("p", "A")])], [Cell("x", [Call("p", "B")])])
     unknown = {row.kind for row in found.rows if row.usd is None and row.tokens is None}
     assert unknown == {"run", "iteration", "cell", "root_call", "sub_call"}
+
+
+def test_the_time_of_a_run_is_that_of_its_head(tmp_path: Path) -> None:
+    found, a, b = compared(tmp_path, [Cell("x", [])], [Cell("x", [Call("p", "A")])])
+    later = copy(b)
+    later.summary = replace(b.summary, seconds=9.0)
+    (run,) = (row for row in diff(a, later).rows if row.kind == "run")
+    assert a.summary.seconds is not None and run.seconds == 9.0 - a.summary.seconds
+    cells = [row.seconds for row in found.rows if row.kind == "cell"]
+    assert cells == [row.seconds for row in diff(a, later).rows if row.kind == "cell"]

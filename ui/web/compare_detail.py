@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import streamlit as st
 
 from rlm_core import semconv as sc
-from traces.reading import SpanRow, span_detail
+from traces.reading import RunView, SpanRow, span_detail
 from ui.figures import counted, duration, money
 from ui.web import plain
 from ui.web.compare_messages import Message, compare_messages, messages_of, paired, same_message
@@ -43,7 +43,7 @@ def compare_detail(pair: Pair, row: Row, ways: tuple[str, str | None, str | None
     _meaning(row, sides)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         with st.container(width="stretch"):
-            plain.text(_figures(sides, row))
+            plain.text(_figures(pair, sides, row))
         one_text = st.toggle("As one text", key="compare-one-text")
         whole = st.toggle("Equal lines too", key="compare-whole")
     details = pair.once("texts", (row.a, row.b), lambda: _texts(pair, sides))
@@ -122,15 +122,17 @@ def _meaning(row: Row, sides: Sides) -> None:
             said(f"{name} failed", "red", f"{span.error_type or span.status}: {words}")
 
 
-def _figures(sides: Sides, row: Row) -> str:
+def _figures(pair: Pair, sides: Sides, row: Row) -> str:
     """Cost, time and tokens of both, and how far B is from A, in one line."""
     words = []
-    for name, of, gap in (
-        ("cost", _cost, signed(row.usd, lambda usd: money(usd, None))),
-        ("time", lambda span: duration(span.seconds), signed(row.seconds, duration)),
-        ("tokens", _tokens, signed(row.tokens, lambda number: f"{number:,}")),
-    ):
-        values = [of(span) for span in sides if span is not None]
+    parts: list[tuple[str, Callable[[RunView, SpanRow], str], str]] = [
+        ("cost", lambda _, span: _cost(span), signed(row.usd, lambda usd: money(usd, None))),
+        ("time", lambda view, span: duration(view.seconds_of(span)), signed(row.seconds, duration)),
+        ("tokens", lambda _, span: _tokens(span), signed(row.tokens, lambda number: f"{number:,}")),
+    ]
+    views = (pair.a, pair.b)
+    for name, of, gap in parts:
+        values = [of(view, span) for view, span in zip(views, sides, strict=True) if span is not None]
         if any(values):
             both = " → ".join(dict.fromkeys(value or "none" for value in values))
             words.append(f"{name} {both}" + (f" ({gap})" if gap else ""))

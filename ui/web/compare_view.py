@@ -9,7 +9,14 @@ from typing import Final
 import streamlit as st
 
 from traces.home import Home
-from traces.imported import asked_words, failed_sub_calls_told, iterations_told, on_record, sub_calls_told
+from traces.imported import (
+    asked_words,
+    failed_sub_calls_told,
+    iterations_told,
+    on_record,
+    sub_calls_told,
+    unanswered_words,
+)
 from traces.opinions import opinions
 from traces.questions import asked
 from traces.reading import RunSummary
@@ -67,7 +74,7 @@ def _head(home: Home, name: str, one: Side) -> None:
     with st.container(gap=None):
         st.caption(f"Answer. {'The run is still going on.' if one.live else stopped(run)}")
         if run.answer is None:
-            st.text("There is none (yet)." if one.live else "There is none.")
+            st.text("There is none (yet)." if one.live else unanswered_words(run))
         else:
             plain.payload(run.answer, key=f"compare-answer-{name}", file_name="answer.txt", height=None)
     verdict(home, run.run_id, key=f"compare-{name}")

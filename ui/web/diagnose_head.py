@@ -8,7 +8,7 @@ import streamlit as st
 
 from traces.diagnosis_state import State
 from traces.home import Home
-from traces.imported import asked_words, not_again
+from traces.imported import asked_words, not_again, unanswered_words
 from ui.visible import line
 from ui.web import plain
 from ui.web.diagnose_history import kept_diagnoses
@@ -38,7 +38,7 @@ def head(record: Record) -> None:
         st.caption("Answer")
         answer = run.answer
         if answer is None:
-            st.text("There is none.")
+            st.text(unanswered_words(run))
         else:
             plain.text(answer if len(answer) <= _ANSWER_CHARS else answer[: _ANSWER_CHARS - 1] + "…")
     with right:

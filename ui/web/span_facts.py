@@ -44,9 +44,8 @@ def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
 
 
 def _time(view: RunView, span: SpanRow) -> str:
-    """How long a span took; a run with what came before its first span, as its head says."""
-    whole = span.kind == "run" and span.depth == 0 and span.end_ns is not None
-    return duration(view.summary.seconds) if whole else taken(span)
+    """How long a span took; of one without an end, why it has none."""
+    return taken(span) if span.end_ns is None else duration(view.seconds_of(span))
 
 
 def remarks_of(span: SpanRow) -> list[tuple[str, Colour, str]]:
