@@ -33,7 +33,7 @@ class Format:
 FORMATS: Final[dict[str, Format]] = {
     "jsonl": Format("own", "the whole record, for another rlmscope to import", ".jsonl"),
     "otlp": Format("otlp", "OpenTelemetry's JSON, for other trace viewers", ".json"),
-    "parquet": Format("parquet", "one file per table in a new folder, for DuckDB, pandas and polars", ""),
+    "parquet": Format("parquet", "one file per table, for DuckDB, pandas and polars", ""),
     "csv": Format("csv", "one row per call of a model, for spreadsheets", ".csv"),
     "html": Format("html", "one page that opens in any browser, from disk", ".html"),
     "rlms": Format("rlms", "a log as rlms writes it, for its viewer", ".rlms.jsonl"),

@@ -60,7 +60,7 @@ def _children(view: RunView, seen: Overview, select: Select) -> None:
     children = any(one.child_runs for one in seen.fan_outs)
     columns = [
         Column("Started by", 100),
-        Column("Sub-calls", 72, right=True),
+        Column("Sub-calls", 160 if any(one.refused for one in seen.fan_outs) else 72, right=True),
         *([Column("Child runs", 76, right=True)] if children else []),
         Column("Came out as"),
         Column("Cost", 130, right=True),
@@ -186,7 +186,7 @@ def _limits(view: RunView, seen: Overview, select: Select) -> None:
                 _bar(limit)
     free = [limit for limit in seen.limits if limit.limit is None]
     if free:
-        used = ", ".join(map(_used, free))
+        used = ", ".join(_used(view, limit) for limit in free)
         st.caption(_escaped(f"Without a limit{', so far' if view.live else ''}: {used}."))
     for name, (what, kind) in _EVENTS.items():
         if spans := seen.events.get(name):
@@ -205,10 +205,11 @@ def _bar(limit: Limit) -> None:
         st.progress(min(limit.share or 0.0, 1.0), text=_escaped(words))
 
 
-def _used(limit: Limit) -> str:
-    """`6,720 tokens`, `$0.0861`, `12.3 s`."""
+def _used(view: RunView, limit: Limit) -> str:
+    """`6,720 tokens`, `$0.0861`, `12.3 s`: of a run that has ended the time that its head says."""
     if limit.name == "seconds" and limit.spent is not None:
-        return duration(float(limit.spent))
+        whole = None if view.live else view.summary.seconds
+        return duration(float(limit.spent) if whole is None else whole)
     if limit.spent is None:
         return f"{limit.name} unknown"
     if limit.name == "depth":

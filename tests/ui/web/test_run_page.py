@@ -329,3 +329,11 @@ def test_while_a_run_works_refused_calls_are_not_among_the_failed(home: Home) ->
         made.recorder.start("sub_call", "chat s", top, {}).fail("server", "500")
         now = where(load_run(home, WIDE))
     assert (now.done, now.running, now.failed) == (0, 0, 1)
+
+
+def test_the_overview_says_the_time_of_the_head(home: Home) -> None:
+    page = run_page(wide_run(home, 60))
+    time = facts(page)["Time"]
+    page.query_params["view"] = "overview"
+    said = [one.value for one in looked_at(page).caption if one.value.startswith("Without a limit")]
+    assert said and time in said[0]
