@@ -341,3 +341,14 @@ def test_the_overview_says_the_time_of_the_head(home: Home) -> None:
     page.query_params["view"] = "overview"
     said = [one.value for one in looked_at(page).caption if one.value.startswith("Without a limit")]
     assert time != "500 ms" and said and time in said[0]
+
+
+def test_refused_calls_have_a_chip_and_a_way_of_their_own(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        made.recorder.start("sub_call", "chat s", run, NOTHING_BILLED).fail("budget", "none is left")
+        run.end("ok", {})
+        made.close("ok")
+    labels = [button.label for button in run_page(WIDE).button]
+    assert ":orange-badge[1 refused]" in labels and "Next refused sub-call (1)" in labels
+    assert not any("failed" in label for label in labels)
