@@ -131,6 +131,14 @@ def settle(page: Page) -> None:
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
 
 
+def back(page: Page) -> None:
+    """One step back, once the page is drawn: what its script says of the address meanwhile would meet the
+    page that the step leads to.
+    """
+    settle(page)
+    page.go_back()
+
+
 def choose_sample(page: Page, corpus: str, question: str | None = None) -> None:
     """On the Ask page: pick a sample corpus and, if given, one of its suggested questions."""
     box = page.get_by_role("combobox", name="Sample corpus")

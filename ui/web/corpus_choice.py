@@ -53,7 +53,9 @@ def choose(home: Home) -> Chosen:
     chosen = fields[source or "sample"](home)
     for name in _ADDRESS:
         if chosen.address is not None and name == chosen.address[0]:
-            st.query_params[name] = chosen.address[1]
+            # what is there already, written again, would meet the page that a step back has led to meanwhile
+            if st.query_params.get(name) != chosen.address[1]:
+                st.query_params[name] = chosen.address[1]
         else:
             st.query_params.pop(name, None)
     return chosen

@@ -72,7 +72,10 @@ def choice(corpus: Corpus) -> int:
         f"Document, from 0 to {most:,}", 0, most, key=_key(corpus.corpus_id), on_change=_from_its_beginning
     )
     if number or DOCUMENT in st.query_params:
-        st.query_params[DOCUMENT] = st.session_state[_seen(corpus.corpus_id)] = str(number)
+        st.session_state[_seen(corpus.corpus_id)] = str(number)
+        # what is there already, written again, would meet the page that a step back has led to meanwhile
+        if st.query_params.get(DOCUMENT) != str(number):
+            st.query_params[DOCUMENT] = str(number)
     return number
 
 

@@ -62,7 +62,7 @@ def test_upload_with_a_broken_pdf_ask_reload_and_open_the_passage(
     expect(page.locator(".st-key-document-name")).to_have_text("k-013.md")
     page.reload()
     expect(page.locator("mark")).to_contain_text(FEE)
-    page.go_back()
+    ui.back(page)
     expect(page.get_by_role("heading", name="What it may rest on")).to_be_visible()
 
 
@@ -80,9 +80,9 @@ def test_back_leaves_a_run_and_forward_shows_it_again(page: Page, visit: ui.Visi
     ui.start(page)
     ui.outcome(page).wait_for()
     expect(page).not_to_have_url(re.compile("ask-question"))  # beside a run its question is in the record
-    page.go_back()  # to the address that had both
+    ui.back(page)  # to the address that had both
     ui.settle(page)
-    page.go_back()
+    ui.back(page)
     expect(page.get_by_text("Last runs")).to_be_visible()
     page.go_forward()
     ui.outcome(page).wait_for()

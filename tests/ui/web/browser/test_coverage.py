@@ -42,7 +42,7 @@ def test_from_a_strip_to_the_text_and_the_call_that_read_it(page: Page, visit: u
     expect(page.get_by_label("Text of the document with the passage marked").locator("mark")).to_be_visible()
     readers.get_by_role("link", name=re.compile("^llm_query")).click()
     expect(page.locator(".st-key-span-title")).to_have_text(re.compile("^llm_query"))
-    page.go_back()
+    ui.back(page)
     page.get_by_role("link", name="Open the document at this part").click()
     expect(page.get_by_text("The passage is marked: bytes 20,000 to 21,500")).to_be_visible()
 

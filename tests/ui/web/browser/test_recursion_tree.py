@@ -112,7 +112,7 @@ def test_a_button_shows_its_span_in_the_tree(page: Page, visit: ui.Visit, home: 
     expect(chosen).to_be_in_viewport()
     page.get_by_role("treeitem", name="iteration 0").first.click()
     expect(title(page)).to_have_text("iteration 0")
-    page.go_back()
+    ui.back(page)
     expect(title(page)).to_have_text("llm_query 17")
     expect(chosen).to_contain_text("llm_query 17")
 

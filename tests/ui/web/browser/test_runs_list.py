@@ -98,7 +98,7 @@ def test_a_run_is_opened_and_one_is_deleted_for_good(page: Page, visit: ui.Visit
     expect(page.get_by_text("1 chosen")).to_be_visible()
     ui.row_of(page, 1).get_by_role("link").click()
     expect(page.locator(".st-key-run-id")).to_have_text(runs[1])
-    page.go_back()
+    ui.back(page)
     ui.wait_for_table(page, len(runs))
     page.get_by_role("button", name="Delete…").click()
     expect(page.get_by_text(runs[0])).to_be_visible()

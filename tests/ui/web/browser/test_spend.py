@@ -46,7 +46,7 @@ def test_from_the_total_to_the_span_of_a_dear_call_and_what_other_models_would_c
     dear.get_by_role("link").first.click()
     page.wait_for_url(re.compile(r"/run\?run=20261106.*&span="))
     expect(page.locator(".st-key-span-title")).to_have_text("llm_query 23")
-    page.go_back()
+    ui.back(page)
     page.get_by_text("Other models", exact=True).click()
     box = page.get_by_role("combobox", name="Sub-model")
     box.fill("openai/gpt-5-nano")

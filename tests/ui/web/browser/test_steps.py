@@ -48,7 +48,7 @@ def test_a_run_is_walked_with_keys(page: Page, visit: ui.Visit, home: Home) -> N
     shown(page, "Step 1: iteration 0, cell 0")
     page.keyboard.press("u")
     shown(page, "Step 2: iteration 1, cell 1")
-    page.go_back()
+    ui.back(page)
     shown(page, "Step 1: iteration 0, cell 0")
 
 
@@ -61,7 +61,7 @@ def test_the_keys_of_a_step_are_letters_in_a_field(page: Page, visit: ui.Visit, 
     field.fill("140")
     field.press("Enter")
     shown(page, "Step 140: iteration 139, cell 139")
-    page.go_back()
+    ui.back(page)
     shown(page, "Step 2: iteration 1, cell 1")  # the letter had led nowhere
     page.get_by_text("All 150 steps").click()
     page.get_by_role("link", name="55", exact=True).click()

@@ -28,7 +28,7 @@ def test_a_question_is_asked_in_several_ways_and_its_rows_lead_to_the_runs(
     page.reload()
     table.get_by_role("link", name="direct").click()
     page.wait_for_url("**/run?run=*")
-    page.go_back()
+    ui.back(page)
     expect(table.get_by_role("link", name="direct")).to_be_visible()
     page.get_by_role("button", name="Close the table").click()
     expect(table).to_have_count(0)

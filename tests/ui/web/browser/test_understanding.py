@@ -53,5 +53,5 @@ def test_the_head_narrows_the_tree_to_what_it_counts(page: Page, visit: ui.Visit
     chip.click()
     expect(page).to_have_url(re.compile(r"status=error"))
     expect(page.get_by_text(re.compile(rf"{failed} of \d+ rows fit: {failed} sub-calls;"))).to_be_visible()
-    page.go_back()
+    ui.back(page)
     expect(page.get_by_role("table", name="The calls that cost most")).to_be_visible()
