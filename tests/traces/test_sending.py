@@ -399,12 +399,13 @@ def test_a_setting_that_cannot_work_is_one_sentence_and_stops_no_run(
     tmp_path: Path, send_to: Callable[..., None], caplog: pytest.LogCaptureFixture, settings: dict[str, str],
     words: str,
 ) -> None:  # fmt: skip
-    threads = threading.active_count()
+    before = set(threading.enumerate())  # maybe of the test before, about to end
     send_to("http://127.0.0.1:9", **settings)
     made = record(tmp_path)
     assert made.unsent is not None and made.unsent.startswith("No span is sent: ") and words in made.unsent
     assert made.problems == 0 and made.unsent.count("\n") == 0 and KEY not in made.unsent
-    assert caplog.records == [] and threading.active_count() == threads
+    assert set(threading.enumerate()) <= before
+    assert [said for said in caplog.records if said.thread == threading.get_ident()] == []
 
 
 @pytest.mark.parametrize(
