@@ -55,6 +55,8 @@ class Orchestrator:
     _budget_stops: int = 0
     _partial: str | None = None
     _children: int = 0
+    _iterations: int = 0
+    _answered_in: int | None = None  # the cell that set the answer
 
     async def run(self, parent: RunSpan | None = None) -> Outcome:
         """Run to an outcome; every span is closed when this returns or raises. Only a child raises
@@ -254,9 +256,6 @@ class Orchestrator:
         """The run path of the next child."""
         self._children += 1
         return f"{self.path}.{self._children}"
-
-    _iterations: int = 0
-    _answered_in: int | None = None  # the cell that set the answer
 
     def _place(self, iteration: int) -> dict[str, Attribute | None]:
         return {sc.RUN_PATH: self.path, sc.DEPTH: self.depth, sc.ITERATION: iteration}
