@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_core import semconv as sc
 from traces.home import Home
-from traces.refused import refused
+from traces.refused import refused, unsent
 from traces.rows import SpanRow
 from traces.runs import Current, Warn, current, resolve_run, spool_views
 from traces.store import append_spans, in_memory, rows_of
@@ -120,16 +120,13 @@ def _with_so_far(con: DuckDBPyConnection, stack: ExitStack, table: str, values: 
 
 
 def _leave_out_unsent(con: DuckDBPyConnection, stack: ExitStack, where: str, values: Sequence[Any]) -> str:
-    """SQL that holds for the stored calls that no model was asked for; "" when there is none. They are in a
-    table of their own then.
-
-    Such a call was served from a record, a cache or by a patch, refused, or stopped before it was sent: it
-    has no attempt, and nothing is billed.
+    """SQL that holds for the stored calls that no model was asked for (see `traces.refused.unsent`); "" when
+    there is none. They are in a table of their own then.
     """
-    unsent = f"""SELECT run_id, span_id, kind, status, error_type FROM span WHERE {where}
+    free = f"""SELECT run_id, span_id, kind, status, error_type FROM span WHERE {where}
         AND kind IN {CALL_KINDS!r} AND cost_status = 'free' AND tok_input IS NULL AND end_ns IS NOT NULL
         AND trust IS NULL"""
-    temporary(con, stack, _FREE, unsent, values)
+    temporary(con, stack, _FREE, free, values)
     if not rows_of(con, f"FROM {_FREE} LIMIT 1"):
         return ""
     tried = f"""SELECT DISTINCT run_id, parent_id AS span_id FROM span
@@ -142,10 +139,8 @@ def _leave_out_unsent(con: DuckDBPyConnection, stack: ExitStack, where: str, val
 
 def _asked(view: RunView) -> Sequence[SpanRow]:
     """The spans of a run, without the calls that no model was asked for."""
-    unsent = {span.span_id for span in view.spans if _is_free(span)}
-    if unsent:
-        unsent.difference_update(span.parent_id or "" for span in view.spans if span.kind == "attempt")
-    return [span for span in view.spans if span.span_id not in unsent] if unsent else view.spans
+    left_out = unsent(view.spans)
+    return [span for span in view.spans if span.span_id not in left_out] if left_out else view.spans
 
 
 def served_calls(view: RunView) -> Mapping[str, int]:
@@ -157,11 +152,6 @@ def served_calls(view: RunView) -> Mapping[str, int]:
     turned_away = refused(view.spans)
     made = Counter(span.kind for span in view.spans if span.span_id not in turned_away)
     return made - Counter(span.kind for span in _asked(view))
-
-
-def _is_free(span: SpanRow) -> bool:
-    billed = span.cost_status != "free" or span.tokens is not None or span.trust is not None
-    return span.kind in CALL_KINDS and not billed and span.end_ns is not None
 
 
 def calls_of_replays(home: Home, run_ids: Collection[str], warn: Warn | None = None) -> dict[str, int]:

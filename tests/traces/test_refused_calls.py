@@ -22,7 +22,7 @@ from traces.narrow import Narrow, fitting
 from traces.prices import price_table, set_price
 from traces.reading import Group, Node, build_tree, cost_report, list_runs, load_run
 from traces.recording import open_recording
-from traces.refused import refused
+from traces.refused import refused, unsent
 from traces.strategies import strategy_rows
 from traces.subtotals import below
 from traces.summing import spend_of
@@ -131,6 +131,21 @@ def test_calls_that_were_turned_away_or_never_sent_are_no_calls_of_a_model(tmp_p
     assert view.summary.refused_sub_calls == 0, "no limit did that"
     report = cost_report(home, [RUN], [])
     assert (report["calls"], report["served_calls"], report["refused_calls"]) == (3, 1, 0)
+
+
+def test_refused_calls_are_some_of_those_that_were_never_sent_for_rows_and_for_the_store(
+    tmp_path: Path,
+) -> None:
+    home = Home.resolve(tmp_path / "home")
+    code = "llm_query('a', model='someone/else')\nllm_query('a')\nllm_query('b')\nFINAL(1)"
+    view = recorded(home, code, sub=lambda _: "4", run_id=RUN, limits=Limits(max_calls=1))
+    calls = {span.span_id: span.error_type for span in view.spans if span.kind == "sub_call"}
+    never, turned_away = unsent(view.spans), refused(view.spans)
+    assert turned_away < never < set(calls)
+    assert sorted(str(calls[span_id]) for span_id in never - turned_away) == ["bad_request"]
+    ingest(home)
+    report = cost_report(home, [RUN], [])
+    assert (report["served_calls"], report["refused_calls"]) == (len(never), len(turned_away)) == (2, 1)
 
 
 def test_what_is_not_counted_is_told_apart() -> None:
