@@ -9,6 +9,7 @@ from typing import Any, Final
 from rlm_core import semconv as sc
 from traces.facts import class_tokens
 from traces.imported import import_facts, trust_reasons
+from traces.refused import refused
 from traces.rows import SpanRow, money_json
 from traces.span_images import span_images
 from traces.spool import DECODER
@@ -102,6 +103,7 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
     attribute that no other key says, without the prefix `rlm.`: nothing that was recorded is left out.
     A text is null where the span has none; `missing` lists texts whose payload is not in the record.
     `images` are those that a call was shown (`traces.span_images`).
+    `refused` says that it is a call that a limit of the run refused: it was never sent.
     `trust_why` are sentences about numbers by what they are, null where this engine recorded the span; of the
     span of a run `import` says what it was read from (`traces.imported.ImportFacts`), null for our own.
     `messages` (of a root call) are {role, sha256, content}; `messages_complete` is false when earlier ones
@@ -127,6 +129,7 @@ def span_detail(view: RunView, span: SpanRow) -> dict[str, Any]:
         key.removeprefix("rlm."): value for key, value in sorted(attributes.items()) if key not in _SAID
     }
     detail["below"] = below(view, span)
+    detail["refused"] = span.span_id in refused(view.spans)
     detail["trust_why"] = trust_reasons(span) if span.trust is not None else None
     if span.kind == "run" and span.parent_id is None:
         source = import_facts(view)

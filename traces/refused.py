@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rlm_core import semconv as sc
 from traces.rows import CALL_KINDS, SpanRow
+
+REFUSED_WORDS: Final = "refused by a limit"  # in the place of what such a call took: it took nothing
 
 
 def unsent(spans: Sequence[SpanRow]) -> frozenset[str]:
@@ -41,4 +44,4 @@ def refused_words(number: int) -> str:
     """What is said of refused calls behind the number of those that were made; empty for none. With a
     semicolon: `10, 390` could be read as one number.
     """
-    return f"; {number:,} refused by a limit" if number else ""
+    return f"; {number:,} {REFUSED_WORDS}" if number else ""

@@ -164,7 +164,7 @@ class Replay:
         called = _CALLED[members[0].kind] if members else "llm_query"
         spend = Spend()
         for below in self._below(members):
-            if below.kind in CALL_KINDS:
+            if below.kind in CALL_KINDS and below.span_id not in self._refused:
                 spend.add_call(below)
         return Calls(span, called, tuple(members), dict(ended), bad, spend)
 

@@ -24,7 +24,7 @@ _CALLED: Final = {"sub_call": "llm_query", "run": "rlm_query"}
 
 @dataclass(slots=True)
 class Totals:
-    """A subtree in figures, its own span included.
+    """A subtree in figures, its own span included. `spend` is that of the calls that no limit refused.
 
     `seconds` is the wall time of its own span; of a group, and where that span has not ended, from the first
     start to the last end in it. `failures` counts sub-calls, cells and child runs that ended in error, were
@@ -61,7 +61,7 @@ class Totals:
         self.open += span.end_ns is None
         failed = span.status in ("error", "cancelled", "lost") and ended != REFUSED
         self.failures += failed and span.kind in ("sub_call", "cell", "run")
-        if span.kind in CALL_KINDS:
+        if span.kind in CALL_KINDS and ended != REFUSED:
             self.spend.add_call(span)
         self.own_seconds = span.seconds
         self._stretch(span.start_ns, None if self.own_seconds is None else span.end_ns)

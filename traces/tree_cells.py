@@ -46,14 +46,13 @@ def _of_group(group: Group) -> tuple[str, Tone]:
 
 
 def tokens_cell(spend: Spend, span: SpanRow | None = None) -> str:
-    """Tokens in and out together, the least of them where some calls do not say; nothing without a call.
-    `span` is the one that the row stands for, if it does.
+    """Tokens in and out together, the least of them where some calls do not say; nothing without a call (one
+    that a limit refused is none). `span` is the one that the row stands for, if it does.
     """
     if not spend.calls:
         return ""
-    if span is not None and span.kind in CALL_KINDS and span.tokens is None:
-        billed = spend.untold or span.cost_status != "free"  # of what was never sent there is nothing to tell
-        return "?" if billed and span.end_ns is not None else ""
+    if span is not None and span.kind in CALL_KINDS and span.own_tokens is None:
+        return "?" if span.end_ns is not None else ""
     known = spend.input + spend.output
     return f"{known:,}" if not spend.untold else f"≥ {known:,}" if known else "?"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from traces.refused import REFUSED_WORDS
 from ui.figures import counted, duration, money, spent, tokens, with_tokens
 from ui.passages import Sources, passage_line
 from ui.trust_text import marked, reasons
@@ -97,7 +98,8 @@ def _head(detail: Mapping[str, Any]) -> Iterator[str]:
         yield line(f"model {detail.get('model') or 'unknown'}{_returned(detail)}")
         trust = detail.get("trust")
         used = "tokens " + marked(tokens(detail.get("tokens")), trust, "tokens")
-        yield f"{used} · cost {line(marked(cost, trust, 'cost'))}"
+        used += f" · cost {line(marked(cost, trust, 'cost'))}"
+        yield REFUSED_WORDS if detail.get("refused") else used
     if below := detail.get("below"):
         yield line(_below(below))
     end = detail.get("end_ns")

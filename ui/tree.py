@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from rlm_core import semconv as sc
 from traces.imported import is_timed
 from traces.reading import Group, Node, build_tree, mark_whole
+from traces.refused import REFUSED_WORDS
 from traces.tree import REFUSED, unanswered
 from ui.figures import counted, duration, spent, with_tokens
 from ui.visible import line
@@ -130,6 +131,8 @@ def _describe(node: Node, attempts: int, look: _Look) -> str:
     if span.orphan:
         parts.append("its parent is not in the record")
     wrong = problem(span)
+    if node.outcome == REFUSED:
+        parts.append(REFUSED_WORDS)
     if wrong:
         parts.append(wrong)  # before the figures: the end of a line may be cut
     elif span.end_ns is None:

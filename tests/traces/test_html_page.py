@@ -160,6 +160,7 @@ def test_calls_that_a_limit_refused_are_not_counted_as_made(home: Home, tmp_path
         "refused",
         "refused",
     ]
+    assert not {"Tokens", "Tokens in", "Cost"} & set(facts(page.span("sub call", 1)))
     assert not any(row["bad"] for row in page.rows)
 
 

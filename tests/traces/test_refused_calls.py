@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 import duckdb
@@ -20,7 +21,7 @@ from traces.ingest import ingest
 from traces.migrations import MIGRATIONS
 from traces.narrow import Narrow, fitting
 from traces.prices import price_table, set_price
-from traces.reading import Group, Node, build_tree, cost_report, list_runs, load_run
+from traces.reading import Group, Node, build_tree, cost_report, list_runs, load_run, span_detail
 from traces.recording import open_recording
 from traces.refused import refused, unsent
 from traces.strategies import strategy_rows
@@ -29,8 +30,9 @@ from traces.summing import spend_of
 from traces.suspects import suspects
 from traces.tables import run_row
 from traces.tree import walk
-from traces.tree_cells import status_cell, tokens_cell
+from traces.tree_cells import cost_cell, status_cell, tokens_cell
 from ui.cost_text import unsent_words
+from ui.span_text import span_text
 from ui.tree import tree_lines
 
 RUN = "20260101T000000-0000aaaa"
@@ -185,6 +187,24 @@ def test_a_refused_call_is_under_suspicion_for_that_and_has_no_unknown_tokens(ho
     for _, item in walk(build_tree(view.spans)):
         if isinstance(item, Node) and item.span.span_id in turned_away:
             assert tokens_cell(item.totals.spend, item.span) == ""
+
+
+def test_what_was_never_sent_took_nothing_and_what_failed_unbilled_took_0_in_every_place(home: Home) -> None:
+    view = load_run(home, RUN)
+    nodes = [item for _, item in walk(build_tree(view.spans)) if isinstance(item, Node)]
+    (failed,) = (node for node in nodes if node.span.error_type == "bad_request" and node.below)
+    refusal = next(node for node in nodes if node.outcome == "refused")
+    told = {}
+    for node in (failed, refusal):
+        spend, id_ = node.totals.spend, node.span.span_id
+        (drawn,) = (row.text for row in tree_lines(view, everything=True) if id_[:8] in row.text)
+        head = next(islice(span_text(span_detail(view, node.span), everything=False), 3, None))
+        told[node] = (tokens_cell(spend, node.span), cost_cell(spend, node.span)), drawn, head
+    cells, drawn, head = told[failed]
+    assert cells == ("0", "$0") and head == "tokens 0 in, 0 out · cost $0 (free)" and head in drawn
+    cells, drawn, head = told[refusal]
+    assert cells == ("", "") and head == "refused by a limit"
+    assert "· refused by a limit · budget: " in drawn and not {"tokens", "cost"} & set(drawn.split())
 
 
 def test_tokens_that_nobody_reported_are_unknown_in_the_tree_and_not_nothing(tmp_path: Path) -> None:

@@ -147,8 +147,8 @@ class Details:
     def _facts(self, node: Node) -> Iterator[Fact]:
         span = node.span
         if span.kind in (*CALL_KINDS, "attempt"):
-            yield from self._call_facts(span)
-        elif node.totals.spend.calls:
+            yield from self._call_facts(span, node.outcome)
+        else:
             yield from self._facts_below(node)
         yield _told(
             "Time", duration(node.totals.own_seconds) if span.end_ns else "no end recorded", span, "seconds"
@@ -165,22 +165,22 @@ class Details:
         if type(attempts) is int and attempts != 1:
             yield ["Tries", counted(attempts, "attempt")]
 
-    def _call_facts(self, span: SpanRow) -> Iterator[Fact]:
+    def _call_facts(self, span: SpanRow, ended: str) -> Iterator[Fact]:
         returned = span.model_returned if span.model_returned not in (None, span.model) else None
         says = f" (the server says {returned})" if returned else ""
         yield ["Model", (span.model or UNKNOWN) + says]
-        if span.end_ns is None:
+        if span.end_ns is None or ended == REFUSED:
             return
-        if span.tokens is None:
+        if (used := span.own_tokens) is None:
             yield _told("Tokens", UNKNOWN, span, "tokens")
         else:
             cached = (("cached", span.cached_read), ("written to cache", span.cache_write))
             parts = ", ".join(f"{count:,} {word}" for word, count in cached if count)
-            given = f"{span.tokens['input']:,}{f' ({parts})' if parts else ''}"
+            given = f"{used['input']:,}{f' ({parts})' if parts else ''}"
             thought = span.attributes.get(sc.USAGE_REASONING)
             reasoning = f" ({thought:,} reasoning)" if type(thought) is int and thought > 0 else ""
             counts = " (counted here)" if span.attributes.get(sc.USAGE_ESTIMATED) is True else ""
-            made = f"{span.tokens['output']:,}{reasoning}{counts}"
+            made = f"{used['output']:,}{reasoning}{counts}"
             yield _told("Tokens in", given, span, "tokens")
             yield _told("Tokens out", made, span, "tokens")
         yield _told("Cost", money(span.cost_usd, span.cost_status), span, "cost")
@@ -190,8 +190,9 @@ class Details:
             made = ends.total() - ends[REFUSED]
             words = ", ".join(f"{ends[word]:,} {word}" for word in OUTCOMES if word != REFUSED and ends[word])
             yield ["Sub-calls below", f"{made:,}{words and f' ({words})'}{refused_words(ends[REFUSED])}"]
-        yield ["Tokens below", tokens_below(node)]
-        yield ["Cost below", spent(node.totals.spend)]
+        if node.totals.spend.calls:
+            yield ["Tokens below", tokens_below(node)]
+            yield ["Cost below", spent(node.totals.spend)]
 
 
 def tokens_below(node: Node) -> str:

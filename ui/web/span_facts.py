@@ -30,7 +30,7 @@ def span_facts(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> None:
             fact("Model", (span.model or "unknown") + (f" (the server says {returned})" if returned else ""))
         for label, value in _token_facts(span, detail):
             fact(label, value)
-        if span.kind in _CALLS and span.end_ns is not None:
+        if span.kind in _CALLS and span.end_ns is not None and not detail["refused"]:
             fact("Cost", marked(money(detail.get("cost_usd"), span.cost_status), trust, "cost"))
         for label, value in _facts_below(detail["below"]):
             fact(label, value)
@@ -63,31 +63,33 @@ def remarks_of(span: SpanRow) -> list[tuple[str, Colour, str]]:
 
 def _facts_below(below: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """What the calls below a span took; nothing where there are none."""
-    if below is None or not (below["calls"] or below["refused_sub_calls"]):
+    if below is None:
         return []
     ended = ", ".join(f"{below['outcomes'][word]:,} {word}" for word in OUTCOMES if word in below["outcomes"])
     turned_away = refused_words(below["refused_sub_calls"])
     ended = f" ({ended})" if ended else ""
     shown = bool(ended or turned_away)
     calls = [("Sub-calls below", f"{below['sub_calls']:,}{ended}{turned_away}")] if shown else []
+    if not below["calls"]:
+        return calls
     cost = least(below["cost_usd"], below["cost_status"], below["known_usd"] or "0")
     return [*calls, ("Tokens below", tokens(below["tokens"], below["untold_calls"])), ("Cost below", cost)]
 
 
 def _token_facts(span: SpanRow, detail: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if span.kind not in _CALLS or span.end_ns is None:
+    if span.kind not in _CALLS or span.end_ns is None or detail["refused"]:
         return []
-    trust = detail["trust"]
-    if span.tokens is None:
+    trust, used = detail["trust"], span.own_tokens
+    if used is None:
         return [("Tokens", marked("unknown", trust, "tokens"))]
-    given = f"{span.tokens['input']:,}"
+    given = f"{used['input']:,}"
     cached = [
         f"{count:,} {word}"
         for count, word in ((span.cached_read, "cached"), (span.cache_write, "written to cache"))
         if count
     ]
     thought = detail["attributes"].get(sc.USAGE_REASONING)
-    made = f"{span.tokens['output']:,}"
+    made = f"{used['output']:,}"
     if type(thought) is int and thought > 0:
         made += f" ({thought:,} reasoning)"
     estimated = " (counted here)" if detail["attributes"].get(sc.USAGE_ESTIMATED) is True else ""

@@ -10,6 +10,7 @@ import streamlit as st
 
 from rlm_core import semconv as sc
 from traces.reading import RunView, SpanRow
+from traces.refused import refused
 from traces.tree import outcome
 from ui.figures import duration, money
 from ui.tree import problem as what_went_wrong
@@ -39,21 +40,29 @@ def taken(span: SpanRow) -> str:
     return duration(span.seconds)
 
 
-def inside(span: SpanRow, spans: list[SpanRow]) -> None:
+def inside(view: RunView, span: SpanRow, spans: list[SpanRow]) -> None:
     """The spans right below, in the order of the record."""
+    turned_away = refused(view.spans)
     rows = [
         {
             "span": title(other),
-            "outcome": outcome(other),
+            "outcome": outcome(other, turned_away),
             "time": taken(other),
-            "tokens": None if other.tokens is None else other.tokens["total"],
-            "cost": None if other.cost_status is None else money(other.cost_usd, other.cost_status),
+            **_took(other, other.cost_status is not None and other.span_id not in turned_away),
             "text": what_went_wrong(other) or line(other.preview or ""),
             "id": other.span_id,
         }
         for other in spans
     ]
     plain.table(rows, key=f"{span.span_id}-inside")
+
+
+def _took(span: SpanRow, asked: bool) -> dict[str, object]:
+    """Tokens and cost of a span that asked a model; nothing of others, and of calls that a limit refused."""
+    if not asked:
+        return {"tokens": None, "cost": None}
+    used = span.own_tokens
+    return {"tokens": used and used["total"], "cost": money(span.cost_usd, span.cost_status)}
 
 
 def tool_calls(view: RunView, span: SpanRow, tools: list[SpanRow]) -> None:

@@ -54,7 +54,7 @@ def tabs_of(view: RunView, span: SpanRow, detail: Mapping[str, Any]) -> list[Tab
         tabs.append(("Tool calls", partial(span_tables.tool_calls, view, span, tools)))
     if span.kind in ("iteration", "batch") and inside:
         name = "Calls" if span.kind == "batch" else "Inside"
-        tabs.insert(0, (name, partial(span_tables.inside, span, inside)))
+        tabs.insert(0, (name, partial(span_tables.inside, view, span, inside)))
     if shown := detail.get("images"):
         tabs.append(("Images", partial(images, view, shown)))
     if detail.get("messages"):

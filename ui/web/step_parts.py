@@ -10,6 +10,7 @@ import streamlit as st
 from rlm_core import semconv as sc
 from traces.imported import is_foreign
 from traces.reading import RunView, SpanRow
+from traces.refused import REFUSED_WORDS, refused
 from traces.steps import Calls, Replay, Step
 from traces.tree import OUTCOMES, outcome
 from ui.figures import counted, money, spent, tokens, with_tokens
@@ -104,10 +105,12 @@ def _replied(view: RunView, step: Step) -> None:
         return
     cost = money(root.cost_usd, root.cost_status)
     trust = root.trusted
-    used = marked(tokens(root.tokens), trust, "tokens")
+    took = f"tokens {marked(tokens(root.own_tokens), trust, 'tokens')} · cost {marked(cost, trust, 'cost')}"
+    if root.span_id in refused(view.spans):
+        took = REFUSED_WORDS
     time = marked(taken(root), trust, "seconds")
     label = "" if root.trust is None else "time "
-    st.caption(f"tokens {used} · cost {marked(cost, trust, 'cost')} · {label}{time}")
+    st.caption(f"{took} · {label}{time}")
     if wrong := what_went_wrong(root):
         problem(wrong)
     text, named = _payload(view, root, sc.RESPONSE)

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from rlm_core import semconv as sc
 from rlm_core.corpus import Corpus
+from rlm_core.model_calls import NOTHING_BILLED
 from rlm_core.telemetry import as_json
 from tests.support.pages import problems, rows_with, texts, use
 from tests.support.recorded_runs import WIDE, recording, wide_run
@@ -66,6 +67,28 @@ def test_what_a_failed_call_says(home: Home) -> None:
     assert problems(page) == ["server: the server answered with status 500."]
     assert (facts(page)["Tokens"], facts(page)["Model"]) == ("unknown", "test/sub")
     assert tabs(page) == ["Prompt", "Attempts", "Cost", "Facts", "Raw"]
+
+
+def test_a_refused_call_took_nothing_and_one_that_failed_unbilled_0(home: Home) -> None:
+    with recording(home) as made:
+        run = made.recorder.start("run", sc.NAME_RUN, None, {})
+        batch = made.recorder.start("batch", sc.NAME_BATCH, run, {})
+        for kind in ("budget", "server"):
+            call = made.recorder.start("sub_call", "chat m", batch, NOTHING_BILLED)
+            if kind == "server":
+                made.recorder.start("attempt", sc.NAME_ATTEMPT, call, NOTHING_BILLED).fail(kind, "no")
+            call.fail(kind, "no")
+        batch.end()
+        made.close("error")
+    view = load_run(home, WIDE)
+    refusal, failed = (run_page(WIDE, named(view, "sub_call", at).span_id) for at in (0, 1))
+    assert [facts(failed)[name] for name in ("Tokens in", "Tokens out", "Cost")] == ["0", "0", "$0 (free)"]
+    assert not {"Tokens in", "Tokens out"} & set(facts(refusal))
+    words = [[element.value for element in page.caption] for page in (refusal, failed)]
+    assert [said.count("Cost") for said in words] == [1, 2], "that of the run stands above"
+    rows = run_page(WIDE, named(view, "batch").span_id).dataframe[0].value.to_dict("records")
+    assert [row["outcome"] for row in rows] == ["refused", "error"]
+    assert rows[0]["cost"] != rows[1]["cost"] == "$0 (free)" and rows[1]["tokens"] == 0
 
 
 def test_attempts_with_outcome_and_waits(home: Home) -> None:
