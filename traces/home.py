@@ -85,6 +85,11 @@ class Home:
         """Held while a new store is built beside the old one."""
         return self.root / "rebuild.lock"
 
+    @property
+    def import_lock(self) -> Path:
+        """Held while an import gives a run its name; its size tells the others that there are new runs."""
+        return self.root / "import.lock"
+
     def spool_file(self, run_id: str) -> Path:
         """The spool of a run. Raises InputError for an id that could leave the folder."""
         return self.spool / (_checked(run_id) + ".jsonl")

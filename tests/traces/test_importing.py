@@ -7,10 +7,11 @@ import io
 import json
 import os
 import tarfile
-import time
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from threading import Barrier, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,9 +22,10 @@ from rlm_core.errors import InputError
 from tests.traces.records import OTHER, RUN, record_run
 from traces.exporters.own import export
 from traces.home import Home
-from traces.importers import importing, names, unpacking
+from traces.importers import IMPORTERS, importing, names, unpacking
 from traces.importers.foreign import ForeignRun, ForeignSpan, reported
 from traces.importers.importing import Imported, Refused, import_paths, import_upload
+from traces.importers.source import Source
 from traces.importers.writing import write_run
 from traces.reading import list_runs, load_run
 from traces.upkeep import delete_runs
@@ -241,7 +243,7 @@ def test_the_same_thing_is_taken_in_once_whenever_its_file_was_written(
     assert new(import_paths(home, [file])) == []
 
 
-def test_many_runs_of_one_file_cost_one_listing_of_the_folder(
+def test_many_runs_of_one_file_cost_no_listing_of_the_folder_each(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [one_run(f"question {number}") for number in range(20)]
@@ -252,9 +254,8 @@ def test_many_runs_of_one_file_cost_one_listing_of_the_folder(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", counted)
-    monkeypatch.setattr(names, "_FRESH", 3600)
     assert len(new(import_paths(home, [file]))) == 20
-    assert len(listings) == 1
+    assert len(listings) == 2  # for the names, and for other states of these runs
     assert new(import_paths(home, [file])) == []
 
 
@@ -262,23 +263,112 @@ def test_many_runs_of_one_file_cost_one_listing_of_the_folder(
 def test_what_another_import_brings_at_the_same_moment_comes_in_once(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int
 ) -> None:
-    """Under the same name it is found at once, under the name of another second when the folder is listed."""
+    """Also under the name of another second, which a run without times has by the time of its file."""
     runs, others = [one_run(f"question {number}") for number in range(4)], list[str]()
 
     def meanwhile() -> Iterator[ForeignRun]:
         yield runs[0]
         for run in runs[1:]:
             others.append(write_run(home, run, "elsewhere", WRITTEN_NS + later * 10**9).run_id)
-            clock[0] += later
             yield run
 
-    clock = [0.0]
-    monkeypatch.setattr(names, "time", SimpleNamespace(monotonic=lambda: clock[0], time=time.time))
     file = read_as(monkeypatch, tmp_path, meanwhile)
     done = [one for one in import_paths(home, [file]) if isinstance(one, Imported)]
     assert [one.new for one in done] == [True, False, False, False]
     assert [one.run_id for one in done[1:]] == others
     assert len(list(home.spool.iterdir())) == 4
+
+
+def test_imports_at_once_of_one_log_written_at_other_times_bring_each_run_once(
+    home: Home, tmp_path: Path
+) -> None:
+    steps = [{"reasoning": "Look.", "code": "SUBMIT(answer=1)", "output": "FINAL: {'answer': 1}"}]
+    lines = [json.dumps({"trajectory": steps, "answer": number}) for number in range(8)]
+    logs, done, ready = [tmp_path / f"{number}.jsonl" for number in range(3)], list[Any](), Barrier(3)
+    for number, log in enumerate(logs):
+        log.write_text("\n".join(lines))
+        os.utime(log, ns=(WRITTEN_NS + number * 10**9,) * 2)
+
+    def work(log: Path) -> None:
+        ready.wait()
+        done.extend(import_paths(home, [log]))
+
+    threads = [Thread(target=work, args=(log,)) for log in logs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 24 and len(new(done)) == 8
+    assert {path.stem for path in home.spool.iterdir()} == set(new(done))
+
+
+def test_an_import_waits_for_others_no_longer_than_is_bearable(
+    home: Home, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "_PATIENCE", 0)
+    with names.Names(home).alone():
+        assert why(import_paths(home, [exported])) == [
+            ("runs.jsonl", "Other imports keep this home busy: try again later.")
+        ]
+    assert new(import_paths(home, [exported])) == [RUN, OTHER]
+
+
+@pytest.mark.parametrize(
+    ("record", "spans"),
+    [
+        (SAMPLES / "dspy_rlm_prediction_3.4.1.json", "traces.importers.dspy"),
+        (SAMPLES / "predict_rlm_0.13.1_run_trace.json", "traces.importers.predict_rlm"),
+        (SAMPLES / "official_rlms_0.1.3.jsonl", "traces.importers.rlms"),
+        (SAMPLES / "fast_rlm_0.5.0.jsonl", "traces.importers.fast_rlm"),
+        (SAMPLES / "recursive_flow_run_v0_4_2", "traces.importers.recursive_flow"),
+        (SAMPLES / "droste_0.26.0_trace_abi10.jsonl", "traces.importers.droste"),
+        (SAMPLES.parent / "otlp" / "genai.json", "traces.importers.otlp"),
+    ],
+    ids=lambda value: str(value).rpartition(".")[2] if isinstance(value, str) else "",
+)
+def test_a_run_that_another_version_read_otherwise_is_named_whatever_its_format(
+    home: Home, monkeypatch: pytest.MonkeyPatch, record: Path, spans: str
+) -> None:
+    (first,) = new(import_paths(home, [record]))
+    module = import_module(spans)
+
+    def otherwise(source: Source) -> Iterator[ForeignRun]:
+        for run in module.read(source):
+            run.top.attributes["found.later"] = "more"
+            yield run
+
+    reader = SimpleNamespace(recognises=module.recognises, read=otherwise)
+    monkeypatch.setattr(importing, "_module", lambda name: reader if IMPORTERS[name] == spans else None)
+    (again,) = import_paths(home, [record])
+    assert isinstance(again, Imported) and again.new and again.run_id != first
+    assert again.problems[-1].endswith(f"is here as {first}: rlmscope delete {first} removes it.")
+    (third,) = import_paths(home, [record])
+    assert isinstance(third, Imported) and not third.new and third.run_id == again.run_id
+
+
+def test_a_trace_that_went_on_is_named_and_equal_beginnings_of_others_are_not(
+    home: Home, tmp_path: Path
+) -> None:
+    trace = json.loads((SAMPLES.parent / "predict_rlm" / "trace.json").read_text())
+    half = tmp_path / "half.json"
+    half.write_text(json.dumps({**trace, "status": "in_progress", "steps": trace["steps"][:1]}))
+    (first,) = new(import_paths(home, [half]))
+    (whole,) = import_paths(home, [SAMPLES.parent / "predict_rlm" / "trace.json"])
+    assert isinstance(whole, Imported)
+    assert any(f"is here as {first}:" in said for said in whole.problems)
+    spans = json.loads((SAMPLES.parent / "otlp" / "genai.json").read_text())
+    part = spans["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    part[1:], rest = [], part[1:]
+    half.write_text(json.dumps(spans))
+    (first,) = new(import_paths(home, [half]))
+    part += rest
+    half.write_text(json.dumps(spans))
+    (whole,) = import_paths(home, [half])
+    assert isinstance(whole, Imported)
+    assert any(f"is here as {first}:" in said for said in whole.problems)
+    step = {"reasoning": "Look.", "code": "print(1)", "output": "1"}
+    half.write_text("\n".join(json.dumps({"trajectory": [step], "answer": n}) for n in range(2)))
+    assert [one.problems for one in import_paths(home, [half]) if isinstance(one, Imported)] == [(), ()]
 
 
 WRITTEN_NS = 1_500_000_000 * 10**9

@@ -103,8 +103,10 @@ class ForeignRun:
     """One run of a source. `top` is its span of kind run, with question and answer among its texts.
 
     `format` is a key of `IMPORTERS`, `engine` the program that made it, with a version where the record says
-    so ("rlms 0.1.3"). `key` tells runs of one source apart that are equal in everything (their number in it
-    will do), and does not change when it is read again; runs that differ are told apart by what they hold.
+    so ("rlms 0.1.3"). `key` is made of what its record holds, whatever a reader makes of that, and tells runs
+    of one source apart that are equal in everything. `stem` names the states of a record that grows: how it
+    begins, if no other run's record does so and that stays; None where nothing is known to, as in a record
+    without any time or name, of which equal beginnings may be those of two runs.
     `missing` are sentences on what this record does not say, `problems` on what of it is unreadable.
     `closed` is False for a record that ends in the middle of the run.
     """
@@ -118,7 +120,7 @@ class ForeignRun:
     missing: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     closed: bool = True
-    stem: str | None = None  # how its record begins, if no other run's does and it stays when that grows
+    stem: str | None = None
     trace_id: str | None = None  # 32 hex digits, where the record has such an id; else one is made
 
 

@@ -285,7 +285,7 @@ class _Import:
 
     def _other_states(self, run: ForeignRun, written: Written) -> Iterator[str]:
         """That a new run is here already as its record was when that was another, or was read otherwise."""
-        if run.stem is None or not written.new:
+        if not written.new:
             return
         if self.states is None:
             self.states = {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,7 @@ from rlm_core import semconv as sc
 from rlm_core.errors import RecordError
 from rlm_core.pricing import PriceTable
 from traces.home import Home
+from traces.locks import FileLock
 from traces.prices import price_table
 from traces.spool import decode
 from traces.user_log import deleted_runs
@@ -21,22 +23,44 @@ from traces.user_log import deleted_runs
 _IDS: Final = 1_000  # names that are tried for one run; each deletion of it takes one
 _LONGEST_HEADER: Final = 16 << 20  # bytes
 _STALE_SECONDS: Final = 3600  # after which nobody writes to a half-written file any more
-_FRESH: Final = 0.2  # seconds for which a listing counts as what is there
-_SHARE: Final = 20  # of the time at most a twentieth goes into listing
+_PATIENCE: Final = 60  # seconds to wait for other imports, of which each names one run in far less
 
 
 class Names:
     """Which runs a home holds, and what a person said that bears on imports: which were deleted, and prices.
 
-    The folder is listed once for many runs. A run that another process brings meanwhile is found by its name
-    at once; under the name of another second, which only records without times can have, when the folder is
-    listed again a moment later. What killed imports have left is removed on the way.
+    The folder is listed once for many runs, and again where another process has brought runs meanwhile.
+    Whether a run is there is true inside of `alone` only: outside of it another import may bring it at once.
+    What killed imports have left is removed on the way.
     """
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self._said: tuple[int, frozenset[str], frozenset[str], PriceTable] | None = None
+        try:
+            self._turns = home.import_lock.stat().st_size
+        except OSError:
+            self._turns = 0
         self._list()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While no other import names a run: what others brought before is known then.
+
+        Raises RecordError when they do not let it, OSError.
+        """
+        lock = FileLock(self.home.import_lock)
+        if not lock.acquire(time.monotonic() + _PATIENCE):
+            raise RecordError("Other imports keep this home busy: try again later.")
+        try:
+            turns = os.fstat(lock.fileno()).st_size
+            if turns != self._turns:
+                self._list()
+            self._turns = turns + 1
+            os.ftruncate(lock.fileno(), self._turns)  # a size, unlike a time, is never that of before
+            yield
+        finally:
+            lock.release()
 
     def free(self, started_ns: int, key: str) -> tuple[str, bool]:
         """The id for what `key` names, and whether it is in the home already. An id that was deleted, or that
@@ -45,8 +69,6 @@ class Names:
         Its second half is made of the key alone: the same thing is found again whatever time stands before
         it. Raises RecordError when no name is left.
         """
-        if time.monotonic() > self._fresh_until:
-            self._list()
         moment = datetime.fromtimestamp(started_ns // 1_000_000_000, UTC)
         deleted = self._log()[2]
         for number in range(_IDS):
@@ -85,7 +107,6 @@ class Names:
         return self._said
 
     def _list(self) -> None:
-        began = time.monotonic()
         self._by_tail: dict[str, set[str]] = {}
         with suppress(OSError), os.scandir(self.home.spool) as entries:  # who writes there says what is wrong
             for entry in entries:
@@ -94,8 +115,6 @@ class Names:
                     self._by_tail.setdefault(_tail(run_id), set()).add(run_id)
                 elif ending == "part":
                     _sweep(Path(entry.path))
-        now = time.monotonic()
-        self._fresh_until = now + max(_FRESH, _SHARE * (now - began))
 
 
 def _tail(run_id: str) -> str:

@@ -187,7 +187,7 @@ class _Found:
             problems.extend(self._say(home, run_id))
             return self._renamed(source, run_id, file, problems)
 
-        run_id, new = put(home, lambda: self._claim(names), written, None)
+        run_id, new = put(names, lambda: self._claim(names), written, None)
         question = self.top.attributes.get(sc.QUESTION + ".preview") if self.top is not None else None
         asked = question if isinstance(question, str) else None
         return Written(run_id, new, tuple(self._missing(home)), tuple(problems), self.engine, asked)

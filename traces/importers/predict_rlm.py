@@ -132,6 +132,7 @@ class _Trace:
             format="predict-rlm",
             engine="predict-rlm",
             key=digest([trace, self._outputs]),
+            stem=digest(self._steps[0]) if self._steps and top.children[0].seconds.value else None,
             top=top,
             root_model=model,
             sub_model=sub_model,

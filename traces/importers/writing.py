@@ -67,7 +67,7 @@ def write_run(
         return run_records(run, run_id, started, key, file_name, prices)
 
     status = run.top.status if run.closed else None
-    run_id, new = put(home, lambda: names.free(started, key), records, status)
+    run_id, new = put(names, lambda: names.free(started, key), records, status)
     question = run.top.texts.get(sc.QUESTION)
     return Written(run_id, new, tuple(run.missing), tuple(run.problems), run.engine, question)
 
@@ -84,30 +84,33 @@ def run_records(
 
 
 def put(
-    home: Home, claim: Callable[[], tuple[str, bool]], records: Callable[[str], Iterator[Record]],
+    names: Names, claim: Callable[[], tuple[str, bool]], records: Callable[[str], Iterator[Record]],
     status: str | None,
 ) -> tuple[str, bool]:  # fmt: skip
-    """Write the records of a run under an id that `claim` finds, until nobody else has taken it meanwhile.
+    """Write the records of a run as a spool that is closed with `status`; None: it has no last record, and
+    counts as interrupted. The file appears when it is whole.
 
-    `claim` says the id and whether the run is there already. Returns the id, and whether the run is new.
+    `claim` says the id and whether the run is there already; it is asked again before the file gets its
+    name, when no other import can bring the run. Returns the id, and whether the run is new. Raises
+    RecordError when it cannot be written.
     """
     while True:
         run_id, there = claim()
-        if there or write_spool(home, run_id, records(run_id), status):
+        if there or _written(names, run_id, records(run_id), status, claim):
             return run_id, not there
 
 
 def stem_of(run: ForeignRun) -> str:
-    """What is equal for all states of a record that grows (`sc.IMPORT_STEM`)."""
-    return sha256_text(f"{run.format}\n{run.stem}")
+    """What is equal for all states of a record that grows, and however it is read (`sc.IMPORT_STEM`)."""
+    return sha256_text(f"{run.format}\n{run.key if run.stem is None else run.stem}")
 
 
-def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str | None) -> bool:
-    """Write records as the spool of a run that is closed with `status`; None: it has no last record, and
-    counts as interrupted. The file appears when it is whole; False: somebody else has its name meanwhile.
-
-    Raises RecordError when it cannot be written.
-    """
+def _written(
+    names: Names, run_id: str, records: Iterator[Record], status: str | None,
+    claim: Callable[[], tuple[str, bool]],
+) -> bool:  # fmt: skip
+    """Write a spool; False: the run is there meanwhile, or somebody else has its name."""
+    home = names.home
     home.create()
     final, part = home.spool_file(run_id), home.spool / f"{run_id}.{os.getpid()}-{token_hex(4)}.part"
     try:
@@ -120,7 +123,8 @@ def write_spool(home: Home, run_id: str, records: Iterator[Record], status: str 
             writer.finish(last_ns, status if status in (None, "ok", "cancelled") else "error")
         if writer.problems:
             raise RecordError(f"The run could not be written to {home.spool}: the disk may be full.")
-        return _publish(part, final)
+        with names.alone():
+            return claim() == (run_id, False) and _publish(part, final)
     except OSError as error:
         raise RecordError(f"The run could not be written to {home.spool}: {error.strerror}.") from error
     finally:
@@ -166,7 +170,7 @@ def _header(run: ForeignRun, run_id: str, started: int, key: str, file_name: str
         sc.IMPORT_ENGINE: run.engine,
         sc.IMPORT_FILE: file_name,
         sc.IMPORT_KEY: key,
-        sc.IMPORT_STEM: None if run.stem is None else stem_of(run),
+        sc.IMPORT_STEM: stem_of(run),
         sc.IMPORT_MISSING: as_json(run.missing),
         sc.IMPORT_PROBLEMS: as_json(run.problems),
         sc.ROOT_MODEL: run.root_model,

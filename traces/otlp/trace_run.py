@@ -25,8 +25,8 @@ def run_of_trace(trace_id: str, spans: Sequence[OtlpSpan]) -> ForeignRun:
     `running`, and the run is not closed while its own span is one of them.
     """
     top = arrange(trace_id, spans)
-    run = ForeignRun(FORMAT, engine_of(spans), _key(trace_id, spans), top)
-    run.closed, run.trace_id = top.status != "running", trace_id
+    run = ForeignRun(FORMAT, engine_of(spans), _key(trace_id, spans), top, stem=trace_id, trace_id=trace_id)
+    run.closed = top.status != "running"
     run.root_model, run.sub_model = (_model(top, kind) for kind in _CALLS)
     _told_before(run)
     for sentence in (*_complete(top), *_gaps(top)):
