@@ -10,7 +10,7 @@ from decimal import Decimal
 @dataclass(slots=True)
 class Progress:
     """Where a run stands. `phase` is one of starting, asking the root, running a cell, finishing; counts are
-    of the tree.
+    of the tree. `calls_refused` are those that a limit refused: they are in no other count.
     """
 
     run_id: str = ""
@@ -22,6 +22,7 @@ class Progress:
     calls_done: int = 0
     calls_running: int = 0
     calls_failed: int = 0
+    calls_refused: int = 0
     tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     cost_known: bool = True

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
+from rlm_core import semconv as sc
 from rlm_core.images import Images
 from rlm_core.limits import Ledger, Limits
 from rlm_core.lm_handler import LMHandler
@@ -99,6 +100,18 @@ class RunState:
         notice = f"sandbox level {found.level}: {MEANING[found.level]}"
         if below(found.level, "standard") and notice not in self.notices:
             self.notices.append(notice)
+
+    def count_failure(self, kind: str, sent: bool = False) -> None:
+        """A sub-call did not succeed. What a limit refused before anything was `sent` counted as a call when
+        it began, and is none.
+        """
+        refused = kind in sc.LIMIT_ERRORS and not sent
+        self.sub_calls -= refused
+        self.refused_sub_calls += refused
+        self.failed_sub_calls += not refused
+        self.progress.calls_done -= refused
+        self.progress.calls_refused += refused
+        self.progress.calls_failed += not refused
 
     def tell(self) -> None:
         """Show the progress to the watcher."""

@@ -291,7 +291,7 @@ class SubCalls:
             raise
 
     def _failed(self, span: RunSpan, kind: str, message: str, *, sent: bool = False) -> Reply:
-        self._count_failure(kind, sent)
+        self.state.count_failure(kind, sent)
         span.fail(kind, message, "cancelled" if kind == "cancelled" else "error")
         return error_reply(kind, message)
 
@@ -327,14 +327,6 @@ class SubCalls:
         self.state.sub_calls += 1
         self.state.progress.calls_done += 1
 
-    def _count_failure(self, kind: str, sent: bool = False) -> None:
-        """What a limit refused before anything was `sent` counted as a call when it began, and is none."""
-        refused = kind in sc.LIMIT_ERRORS and not sent
-        self.state.sub_calls -= refused
-        self.state.refused_sub_calls += refused
-        self.state.failed_sub_calls += not refused
-        self.state.progress.calls_failed += 1
-
     def _asked(self, slot: Slot) -> dict[str, Attribute | None]:
         """The prompt of a call that is turned away, as far as there is one; of one too large, its length."""
         parts = slot.whole()
@@ -358,7 +350,7 @@ class SubCalls:
     def _serve_known(self, span: RunSpan, reply: Reply, source: str = "record") -> Reply:
         self._count()
         if "err" in reply:
-            self._count_failure(reply["err"])
+            self.state.count_failure(reply["err"])
         return _known(span, reply, source)
 
     def text_of(self, parts: list[Part]) -> str:

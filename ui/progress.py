@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from traces.refused import refused_words
 from ui.common import say
 from ui.figures import duration, money
 from ui.visible import fit, line
@@ -29,7 +30,7 @@ def progress_text(now: Progress, seconds: float) -> str:
     if now.depth:
         where += f", child run at depth {now.depth}"
     calls = f"sub-calls {now.calls_done - now.calls_failed:,} done"
-    calls += f", {now.calls_running:,} running, {now.calls_failed:,} failed"
+    calls += f", {now.calls_running:,} running, {now.calls_failed:,} failed{refused_words(now.calls_refused)}"
     cost = money(now.cost_usd, None if now.cost_known else "partial")
     return f"{where} · {calls} · {now.tokens:,} tokens · {cost} · {duration(seconds)}"
 

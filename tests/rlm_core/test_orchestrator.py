@@ -310,6 +310,18 @@ def test_progress_counts_calls_that_no_model_is_asked() -> None:
     assert seen[-1] == (3, 1) and all(failed <= done for done, failed in seen)
 
 
+def test_progress_counts_calls_that_a_limit_refused_by_themselves_as_the_answer_does() -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append((progress.calls_done, progress.calls_failed, progress.calls_refused))
+
+    code = "llm_batch(['a', 'b', 'c'])\nFINAL(1)"
+    answer, _ = play(code, limits=Limits(max_calls=1), on_event=watch)
+    assert seen[-1] == (answer.sub_calls, answer.failed_sub_calls, answer.refused_sub_calls) == (1, 0, 2)
+    assert all(min(counts) >= 0 for counts in seen)
+
+
 def test_the_literatures_two_programs_run_as_written() -> None:
     answer, script = play(
         'summaries = llm_batch([f"Summarise in 2 lines: {doc}" for doc in documents])',

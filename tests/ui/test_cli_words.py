@@ -73,6 +73,8 @@ def test_progress_text() -> None:
         "iteration 2 (at most 30): running a cell (cell 1), child run at depth 1 · "
         "sub-calls 7 done, 5 running, 3 failed · 1,234 tokens · at least $0.5 · 1 min 01 s"
     )
+    now.calls_refused = 20
+    assert "3 failed; 20 refused by a limit · 1,234 tokens" in progress_text(now, 61)
 
 
 def test_off_a_terminal_a_line_per_iteration_and_after_a_long_silence(
