@@ -245,6 +245,23 @@ def test_lines_in_another_order_and_the_last_ones_alone_make_no_run(
     assert not list_runs(other)
 
 
+def test_lines_in_another_order_behind_the_first_are_put_in_order(
+    home: Home, other: Home, out: Out, tmp_path: Path
+) -> None:
+    record_run(home)
+    usual = out(home, RUN)
+    envelope, first, *records = usual.read_bytes().splitlines(keepends=True)
+    file = tmp_path / "turned.jsonl"
+    file.write_bytes(b"".join([envelope, first, *records[::-1]]))
+    (one,) = taken(other, file)
+    assert one.problems == (
+        "Its lines do not stand in the order of their numbers (seq): they were put in order.",
+    )
+    assert load_run(other, one.run_id).summary.problems == 0
+    assert out(other, RUN).read_bytes() == usual.read_bytes()
+    assert [again.new for again in taken(other, usual, file)] == [False, False]
+
+
 def test_a_newer_format_is_left_alone(home: Home, other: Home, out: Out) -> None:
     record_run(home)
     first = out(home, RUN)

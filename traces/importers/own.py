@@ -8,8 +8,9 @@ it makes this program read, load or send anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import inf
 from typing import Any, Final
 
 from rlm_core import semconv as sc
@@ -57,6 +58,9 @@ def take_in(names: Names, source: Source) -> Iterator[Written]:
     empty = None
     for (_, looked), (number, lines) in zip(_runs(source), _runs(source), strict=False):  # it may grow
         found = _Found.out_of(looked)
+        if found.mixed and found.first:
+            lines = iter(whole := sorted(lines, key=_place))  # of such a run all is held at once
+            found = replace(_Found.out_of(whole), mixed=True)
         if found.records and not found.first and not found.rows:
             raise InputError(
                 "it holds lines of a run without its first one and without any span that can be "
@@ -87,6 +91,12 @@ def _numbered(source: Source) -> Iterator[tuple[int, Any]]:
         yield number, value
 
 
+def _place(line: tuple[int, Any]) -> float:
+    """Where a line of a run belongs among the others."""
+    value = line[1]
+    return value["seq"] if is_record(value) else -1 if _is_envelope(value) else inf
+
+
 def _is_ours(value: object) -> bool:
     if not is_record(value):
         return _is_envelope(value)
@@ -105,6 +115,7 @@ class _Found:
     opinions: object = None
     first: Record = field(default_factory=dict)  # its header, empty when that is lost
     records: int = 0
+    mixed: bool = False  # whether its lines stand in another order than that of their numbers
     digest: str = ""
     rows: tuple[SpanRow, ...] = ()
     unusable: int = 0
@@ -129,6 +140,7 @@ class _Found:
 
     def _watched(self, records: Iterable[Record | None]) -> Iterator[Record | None]:
         fold: Fold | None = None
+        newest = 0
         for record in records:
             if record is not None and is_header(record) and not self.first:
                 self.first = header(record)
@@ -137,7 +149,10 @@ class _Found:
             if fold is None:
                 fold = Fold(str(self.first.get("run_id")))
             fold.feed(Line(0, 0, self.first if record is not None and is_header(record) else record, True))
-            self.records += record is not None
+            if record is not None:
+                self.records += 1
+                self.mixed |= record["seq"] < newest
+                newest = record["seq"]
             yield record
         if fold is not None:
             self.rows, self.unusable = fold.span_rows(alive=False)
@@ -209,6 +224,10 @@ class _Found:
         found = []
         if not self.first:
             found.append("The first record of the run is missing.")
+        if self.mixed and self.first:
+            found.append(
+                "Its lines do not stand in the order of their numbers (seq): they were put in order."
+            )
         if self.unusable:
             one = self.unusable == 1
             records = "1 record is" if one else f"{self.unusable:,} records are"
