@@ -56,7 +56,7 @@ def diagnose_alone(work: Work, repeat: int) -> Diagnosis:
             joint = work.play(together)
             if joint.outcome == "fixed":
                 return work.found(together, joint, repeat)
-    return work.result("suspects", suspects_words(work.view, len(work.suspected), alone.tried, work.target))
+    return work.result("suspects", suspects_words(work.view, work.suspected, alone.tried, work.target))
 
 
 @dataclass

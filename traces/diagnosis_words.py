@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from difflib import unified_diff
 from itertools import islice
@@ -13,6 +14,7 @@ from traces.candidates import Candidate
 from traces.culprits import Found
 from traces.diagnosis import Origin
 from traces.finding import number_of, some_of
+from traces.refused import refused
 from traces.reply_facts import short
 from traces.rows import SpanRow
 from traces.same_answer import same_answer
@@ -21,16 +23,21 @@ from traces.view import RunView
 
 _QUOTED: Final = 120  # characters of an answer
 _NAMED: Final = 3  # spans in a sentence
-#: Origin of a patch -> the text in a place, as the end of "with ..."; {} is what is replaced.
-_TEXTS: Final[dict[Origin, str]] = {
-    "good run": "the good run's {}",
-    "sibling": "a {} that its siblings gave",
-    "source": "a value that stands in its prompt",
-    "expected": "the value of the expected answer",
-    "user": "the given {}",
-    "re-ask": "the {} of another try",
+#: Origin of a patch -> the text in one place, and those in several, as the end of "with ..."; {} is what is
+#: replaced.
+_TEXTS: Final[dict[Origin, tuple[str, str]]] = {
+    "good run": ("the good run's {}", "the good run's {}"),
+    "sibling": ("a {} that its siblings gave", "{} that their siblings gave"),
+    "source": ("a value that stands in its prompt", "values that stand in their prompts"),
+    "expected": ("the value of the expected answer", "the value of the expected answer"),
+    "user": ("the given {}", "the given {}"),
+    "re-ask": ("the {} of another try", "the {} of another try"),
 }
-_REPLACED: Final = {"sub_call": "reply", "run": "answer", "cell": "code"}
+_REPLACED: Final = {
+    "sub_call": ("reply", "replies"),
+    "run": ("answer", "answers"),
+    "cell": ("code", "code"),
+}
 
 
 def quoted(text: str | None) -> str:
@@ -41,12 +48,22 @@ def quoted(text: str | None) -> str:
 def name_of(span: SpanRow) -> str:
     """A span as people call it: `sub-call 17 of cell 2`."""
     number = "" if span.call_index is None else f" {span.call_index}"
-    inside = " in a child run" if span.depth > int(span.kind == "run") else ""
+    inside = _inside(span)
     cell = "" if span.cell is None else f"cell {span.cell}"
     if span.kind == "cell":
         return f"{cell or 'a cell'}{inside}"
     word = "child run" if span.kind == "run" else "sub-call"
     return f"{word}{number}{f' of {cell}' if cell else ''}{inside}"
+
+
+def _inside(span: SpanRow) -> str:
+    """The child run that a span stands in. A run of its own has mostly its own path, which is one longer."""
+    level = span.depth - int(span.kind == "run")
+    path = span.attributes.get(sc.RUN_PATH)
+    parts = path.split(".")[: level + 1] if isinstance(path, str) else []
+    if level <= 0:
+        return ""
+    return f" in child run {'.'.join(parts)}" if len(parts) == level + 1 else " in a child run"
 
 
 def put_in(view: RunView, span_id: str, text: str) -> str:
@@ -76,7 +93,7 @@ def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Ta
     members = found.members
     names = names_of(view, (one.span_id for one in members))
     names = names[:1].upper() + names[1:]
-    texts = " or ".join(sorted({_text_of(one) for one in members}))
+    texts = " and ".join(sorted(_texts_of(members)))
     place = "in its place" if len(members) == 1 else "in their places"
     broke = "may have broken" if guessed_words(members) else "broke"
     if trial.outcome == "fixed":
@@ -87,7 +104,19 @@ def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Ta
         )
     else:
         words = f"{names} changed what the root was shown: with {texts} {place} {_shown(trial, target)}."
-    return f"{words} {_minimal_words(found)}".rstrip()
+    told = (words, _minimal_words(found), _refused_words(view, members))
+    return " ".join(one for one in told if one)
+
+
+def _refused_words(view: RunView, members: Sequence[Candidate]) -> str:
+    """That a limit, not a model, is behind calls that were never made; "" for none."""
+    found = {one.span_id for one in members} & refused(view.spans)
+    if not found:
+        return ""
+    if len(found) < len(members):
+        return f"A limit of the run had refused {len(found):,} of them: there no model was asked."
+    which = "that call" if len(found) == 1 else "these calls"
+    return f"A limit of the run had refused {which}: no model was asked."
 
 
 def _code_kept(members: Sequence[Candidate], trial: Trial) -> str:
@@ -156,12 +185,18 @@ def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool, target: Tar
 
 
 def suspects_words(
-    view: RunView, count: int, tried: Sequence[tuple[Candidate, Trial]], target: Target | None
+    view: RunView,
+    suspected: Collection[str],
+    tried: Sequence[tuple[Candidate, Trial]],
+    target: Target | None,
 ) -> str:
-    """What is known of suspects when no trial made the answer right."""
+    """What is known of suspects (span ids) when no trial made the answer right."""
+    count, turned_away = len(suspected), len(refused(view.spans).intersection(suspected))
     words = (
         f"{count:,} sub-calls look wrong by themselves" if count > 1 else "One sub-call looks wrong by itself"
     )
+    if turned_away:
+        words += f", {turned_away:,} of them because a limit of the run refused the call"
     said = [f"{words}; nothing is proven."]
     if tried and target is not None:
         one = "The one text that was proposed does not make"
@@ -212,8 +247,10 @@ def assumed_words(
     return tuple(dict.fromkeys(said))
 
 
-def _text_of(one: Candidate) -> str:
-    return _TEXTS[one.culprit.origin].format(_REPLACED[one.culprit.kind])
+def _texts_of(members: Iterable[Candidate]) -> list[str]:
+    counts = Counter((one.culprit.origin, one.culprit.kind) for one in members)
+    many = {key: int(count > 1) for key, count in counts.items()}
+    return [_TEXTS[key[0]][many[key]].format(_REPLACED[key[1]][many[key]]) for key in counts]
 
 
 def _instead(trial: Trial) -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from traces.program import Program
@@ -13,46 +17,52 @@ from traces.trial import Difference, Replayability
 if TYPE_CHECKING:
     from traces.replay import Played, Replayer
 
-#: Names in code -> what it then depends on.
+_IN_MEMORY: Final = "where objects lie in memory"
+#: What code may depend on -> names in it that tell; those with a bracket as they are called.
 _CAUSES: Final = {
-    "the time": ("time", "datetime", "perf_counter", "monotonic", "time_ns"),
-    "random bytes of the system": ("urandom", "uuid", "uuid1", "uuid4", "secrets", "SystemRandom"),
+    "the time": (
+        *("time", "datetime", "today", "now", "utcnow"),
+        *("perf_counter", "monotonic", "time_ns", "process_time", "timeit"),
+    ),
+    "random bytes of the system": (
+        *("urandom", "uuid", "uuid1", "uuid4", "secrets"),
+        *("SystemRandom", "Random", "default_rng"),
+    ),
     "the order in which threads finish": ("as_completed", "ThreadPoolExecutor", "Thread", "threading"),
     "files or the environment": (
-        "open",
-        "Path",
-        "pathlib",
-        "glob",
-        "listdir",
-        "environ",
-        "getpid",
-        "tempfile",
+        *("open(", "Path", "pathlib", "glob", "listdir", "stat", "tempfile"),
+        *("environ", "getenv", "getcwd", "getpid"),
     ),
-    "where objects lie in memory": ("id",),
+    _IN_MEMORY: ("id(",),
 }
 _SEEDED: Final = {
-    "random numbers": ("random", "shuffle", "choice", "choices", "sample", "default_rng", "randint"),
-    "the order of a set": ("set", "frozenset", "hash"),
+    "random numbers": ("random", "shuffle", "choice", "choices", "sample", "randint"),
+    "the order of a set": ("set", "frozenset"),
+    "hash values": ("hash(",),
 }
+_ADDRESS: Final = re.compile(r"\bat 0x[0-9a-f]{6,}")  # as the repr of an object says it
 
 
 def replayability(replayer: Replayer, first: Played, other: Played | None) -> Replayability:
     """The verdict on two unpatched replays: with the recorded seeds and, if that is equal, with others."""
     program = replayer.program
     said = changed_versions(program.versions)
-    unlike = replayer.unlike(first)
-    if unlike:
+    if unlike := replayer.unlike(first):
         one = _with_cause(unlike[0], program, _CAUSES)
-        cause = f"; its code depends on {one.cause}" if one.cause else ""
+        cause = f"; its code may depend on {one.cause}" if one.cause else ""
         if first[0].not_again and not cause:
             cause = (
                 "; cells that were killed or interrupted are not run again, so what they had set is missing"
             )
         return Replayability("not_replayable", f"Not replayable: {_words(one)}{cause}.", one, said)
-    unlike = () if other is None else replayer.unlike(other)
-    if unlike:
+    if unlike := () if other is None else replayer.unlike(other):
         one = _with_cause(unlike[0], program, _SEEDED)
-        cause = f" It depends on {one.cause}." if one.cause else ""
+        by_chance = one if one.cause else _with_cause(one, program, _CAUSES)
+        if by_chance.cause and not one.cause:  # it came out as recorded once, and no seed is in the code
+            cause = f"its code may depend on {by_chance.cause}"
+            words = f"Not replayable: played once more, {_words(one)}; {cause}."
+            return Replayability("not_replayable", words, by_chance, said)
+        cause = f" Its code may depend on {one.cause}." if one.cause else ""
         words = f"Seed-dependent: with other hash and random seeds, {_words(one)}.{cause}"
         return Replayability("seed_dependent", words, one, said)
     words = "Replayable: without a patch, the replay gives the same answer and the same output of every cell."
@@ -103,32 +113,43 @@ def _words(one: Difference) -> str:
 
 
 def _with_cause(one: Difference, program: Program, causes: Mapping[str, tuple[str, ...]]) -> Difference:
-    from dataclasses import replace
-
+    """The difference with all that the code may depend on which led to it."""
     codes = [
         cell.code for cell in program.cells.values()
         if one.cell is None or cell.path != one.path or cell.number <= one.cell
     ]  # fmt: skip
-    names = set(_names(codes))
-    cause = next((cause for cause, telling in causes.items() if names.intersection(telling)), None)
-    return replace(one, cause=cause)
+    names = _names(codes)
+    found = [cause for cause, telling in causes.items() if names.intersection(telling)]
+    if not found and _IN_MEMORY in causes and _ADDRESS.search(one.new or ""):
+        found = [_IN_MEMORY]
+    return replace(one, cause=" or ".join(found) or None)
 
 
-def _names(codes: Iterable[str]) -> Iterable[str]:
-    """Every name and attribute that stands in code, sets and their comprehensions as "set"."""
-    for code in codes:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name):
-                yield node.id
-            elif isinstance(node, ast.Attribute):
-                yield node.attr
-            elif isinstance(node, ast.Set | ast.SetComp):
-                yield "set"
-            elif isinstance(node, ast.alias):
-                yield from node.name.split(".")
+def _names(codes: Iterable[str]) -> set[str]:
+    """Every name and attribute that code uses, what it imports under another one as well, names that it calls
+    also with a bracket, sets and their comprehensions as "set". What is only imported is not used.
+    """
+    used: set[str] = set()
+    imported: dict[str, set[str]] = defaultdict(set)  # by the name that it has in the code
+    for node in chain.from_iterable(map(_nodes, codes)):
+        if isinstance(node, ast.Name):
+            used.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            used.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            used.add(f"{node.func.id}(")
+        elif isinstance(node, ast.Set | ast.SetComp):
+            used.add("set")
+        elif isinstance(node, ast.alias):
+            parts = node.name.split(".")
+            imported[node.asname or parts[0]].update(parts)
+    return used.union(*(imported[name] for name in used & imported.keys()), imported["*"])
+
+
+def _nodes(code: str) -> Iterable[ast.AST]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.walk(ast.parse(code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()

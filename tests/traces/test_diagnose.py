@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_core import Request
+from rlm_core import Limits, Request
 from rlm_core.errors import InputError
 from tests.support.replays import filled, live, recorded, span_of
 from tests.support.trees import Condition, plan, record_pair
@@ -391,6 +391,30 @@ def test_a_place_for_which_the_good_run_has_no_text_is_named(home: Home) -> None
     assert any(
         "In the place of sub-call 6 of cell 0 the good run has no text" in one for one in found.warnings
     )
+
+
+def test_of_calls_that_a_limit_refused_it_is_said_that_no_model_was_asked(home: Home) -> None:
+    lenient = COUNT.replace("for r in replies", "for r in replies if r")
+    bad = recorded(home, lenient, FINAL, sub=says(), limits=Limits(max_calls=6))
+    good = recorded(home, lenient, FINAL, sub=says(), run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert found.proven and culprits(found) == spans(bad, 6, 7)
+    assert "with the good run's replies in their places" in found.words and "“24”, not “18”" in found.words
+    assert found.words.endswith("A limit of the run had refused these calls: no model was asked.")
+    alone = diagnose(home, bad)
+    assert "2 sub-calls look wrong by themselves, 2 of them because a limit of the run refused" in alone.words
+
+
+def test_culprits_in_several_child_runs_are_told_apart(home: Home) -> None:
+    ask = "parts = rlm_query_batched(['child one', 'child two', 'child three'])\nFINAL(sum(map(int, parts)))"
+    child = "FINAL(llm_query('how many? ' + str(budget()['iterations'])))"
+    says_wrong = {"bad": lambda request: str(9 + request.occurrence), "good": lambda request: "3"}
+    bad = recorded(home, ask, children=[child], sub=says_wrong["bad"])
+    good = recorded(home, ask, children=[child], sub=says_wrong["good"], run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert len(found.culprits) == 3
+    named = set(re.findall(r"child run [\d.]+", found.words))
+    assert named == {"child run 0.1", "child run 0.2", "child run 0.3"}
 
 
 def test_a_comparison_that_does_not_exist_is_refused(home: Home) -> None:

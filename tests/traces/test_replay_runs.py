@@ -210,13 +210,19 @@ def outputs(view: RunView) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("code", "status", "words"),
     [
-        ("import time\nprint(time.time_ns())", "not_replayable", "depends on the time"),
+        ("import time\nprint(time.time_ns())", "not_replayable", "may depend on the time."),
         ("import uuid\nprint(uuid.uuid4())", "not_replayable", "random bytes of the system"),
-        ("print(list({f'name {n}' for n in range(40)}))", "seed_dependent", "depends on the order of a set"),
-        ("import random\nprint(random.random())", "seed_dependent", "depends on random numbers"),
+        ("import random, time\nprint(random.Random().random())", "not_replayable", "on random bytes of the"),
+        ("print(object())", "not_replayable", "may depend on where objects lie in memory."),
+        (
+            "print(list({f'name {n}' for n in range(40)}))",
+            "seed_dependent",
+            "may depend on the order of a set",
+        ),
+        ("import random\nprint(random.random())", "seed_dependent", "may depend on random numbers."),
         ("print(sorted({f'name {n}' for n in range(40)}))", "replayable", "the same answer"),
     ],
-    ids=["time", "uuid", "set", "random", "sorted set"],
+    ids=["time", "uuid", "own generator, time only imported", "address", "set", "random", "sorted set"],
 )
 def test_what_a_run_depends_on_is_said(home: Home, code: str, status: str, words: str) -> None:
     view = record(home, code, 'FINAL("done")')
