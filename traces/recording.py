@@ -55,6 +55,7 @@ class SpoolSpanProcessor(SpanProcessor):
         self._started: dict[int, Mapping[str, Any]] = {}  # attributes of open spans as they were written
         self._known: set[int] = set()
         self.run_status: str | None = None  # of the run, once it has ended
+        self.run_ended_ns: int | None = None
 
     def on_start(self, span: Span, parent_context: object = None) -> None:
         """Record a span with the attributes it was created with."""
@@ -87,7 +88,7 @@ class SpoolSpanProcessor(SpanProcessor):
         attributes = dict(span.attributes or {})
         status = attributes.pop(sc.STATUS, "ok" if span.status.is_ok else "error")
         if before.get(sc.KIND) == "run" and before.get(sc.RUN_PATH) == "0":
-            self.run_status = str(status)
+            self.run_status, self.run_ended_ns = str(status), span.end_time
         changed = {
             key: value for key, value in attributes.items() if key not in before or before[key] != value
         }
@@ -151,6 +152,7 @@ class Recording:
         writer: SpoolWriter,
         alive: FileLock,
         spans: SpoolSpanProcessor,
+        started_ns: int,
         unwritable: str | None = None,
         sender: SpanSender | None = None,
         unsent: str | None = None,
@@ -165,6 +167,14 @@ class Recording:
         self._writer = writer
         self._alive = alive
         self._spans = spans
+        self._started_ns = started_ns
+        self._closed_ns: int | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall time of the run, as its record tells it; None before its end, and where there is no record."""
+        ended = self._closed_ns if self._spans.run_ended_ns is None else self._spans.run_ended_ns
+        return None if ended is None or self.unwritable else max(0, ended - self._started_ns) / 1e9
 
     @property
     def problems(self) -> int:
@@ -191,7 +201,8 @@ class Recording:
             self.unsent = self._sender.close(hurried=lambda: status == "cancelled" or hurried())
 
     def _end(self, status: str) -> None:
-        self._writer.finish(self.recorder.clock(), status)
+        self._closed_ns = self.recorder.clock()
+        self._writer.finish(self._closed_ns, status)
         self._alive.release()
         # the file has done its duty; where it cannot be removed, its free lock says the same
         try:
@@ -237,7 +248,8 @@ def open_recording(
     except OSError as error:
         alive, writer = FileLock(home.liveness_lock(run_id)), SpoolWriter(None)
         unwritable = f"Nothing of this run can be recorded in {home.spool} ({error.strerror or error})."
-    writer.write(_header(run_id, ids.trace_id, now(), engine_version, facts))
+    started = now()
+    writer.write(_header(run_id, ids.trace_id, started, engine_version, facts))
     provider = TracerProvider(
         sampler=ALWAYS_ON,
         resource=Resource({}),
@@ -255,7 +267,7 @@ def open_recording(
         provider.add_span_processor(sender)
     tracer = provider.get_tracer("rlmscope", rlm_core.__version__)
     recorder = make_recorder(tracer, _SpoolSink(writer, sender), now)
-    return Recording(home, run_id, recorder, writer, alive, spans, unwritable, sender, unsent)
+    return Recording(home, run_id, recorder, writer, alive, spans, started, unwritable, sender, unsent)
 
 
 def _header(

@@ -255,6 +255,8 @@ def _recorded(
             words = str(error) if known else unexpected(error, home.root / LOGS)
             answer = _so_far(home, recording, words)
         recording.close(_status(answer), hurried=lambda: interrupts.cancelled)
+    if (seconds := recording.seconds) is not None:  # one run has one time, wherever it is told
+        answer = replace(answer, seconds=seconds)
     return recording, answer, interrupts.cancelled
 
 

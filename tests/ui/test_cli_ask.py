@@ -109,6 +109,7 @@ def test_what_ask_says_is_what_the_record_says(call: Callable[..., Any], tickets
         assert run[key] == asked[key], key
     for key in ("root_model", "sub_model", "corpus_id", "demo", "cost_usd", "sandbox", "failed_sub_calls"):
         assert run[key] == asked[key], key
+    assert run["seconds"] == asked["seconds"] > 0, "one run has one time"
     assert run["status"] == "ok" and run["complete"]
     spans = call("show", "last", "--json").json["spans"]
     assert sum(span["kind"] == "sub_call" for span in spans) == 9
@@ -342,7 +343,8 @@ def test_an_engine_that_breaks_off_is_exit_1_with_what_was_recorded(
     else:
         (log,) = (home.root / "logs").iterdir()
         assert "ZeroDivisionError" in result.err and str(log) in result.err
-    assert [run["status"] for run in call("runs", "--json").json] == ["error"]
+    (run,) = call("runs", "--json").json
+    assert (run["status"], run["seconds"]) == ("error", document["seconds"])
 
 
 def test_a_store_in_use_does_not_lose_the_run(
