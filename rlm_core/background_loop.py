@@ -120,10 +120,12 @@ class BackgroundLoop:
         return submitted
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call a function on the loop, if there is one; safe from other threads."""
+        """Call a function on the loop, if there is one; safe from other threads. All work that was submitted
+        before has taken its first step then.
+        """
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):  # it was closed meanwhile
-                loop.call_soon_threadsafe(function)
+                loop.call_soon_threadsafe(loop.call_soon, function)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Cancel what runs, await `last`, stop."""

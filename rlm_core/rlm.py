@@ -232,7 +232,9 @@ class RLM:
         )
 
     def cancel(self) -> None:
-        """Cancel every run of this object; safe from other threads and signal handlers."""
+        """Cancel every run of this object that was begun before; where there is none, nothing happens. Safe
+        from other threads and signal handlers.
+        """
         self._loop.call(lambda: [task.cancel() for task in self._running])
 
     def close(self) -> None:

@@ -176,6 +176,30 @@ def test_a_run_that_is_cancelled_before_it_begins_is_an_answer_too() -> None:
     ]
 
 
+def test_a_run_that_was_begun_just_now_is_cancelled_and_a_later_one_is_not() -> None:
+    held, go_on = threading.Event(), threading.Event()
+
+    async def answer(_: Request) -> str:
+        return cell("FINAL(1)")
+
+    def hold(_: object) -> None:  # on the engine's thread: what comes meanwhile happens in one turn
+        held.set()
+        assert go_on.wait(60)
+
+    with made(answer) as rlm:
+        rlm.cancel()
+        asking = threading.Thread(target=lambda: rlm.ask("q", "c", on_event=hold))
+        asking.start()
+        assert held.wait(60)
+        stream = rlm.astream("q", "c")
+        rlm.cancel()
+        later = rlm.astream("q", "c")
+        go_on.set()
+        ends = [asyncio.run(run.answer()).stop_reason for run in (stream, later)]
+        asking.join(60)
+    assert ends == ["cancelled", "final"]
+
+
 def test_interrupting_ask_ends_the_run_before_the_interrupt_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow()
     calls = 0
