@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from rlm_core import semconv as sc
@@ -58,13 +58,15 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Sets of candidates to be tried one after another until one makes the answer right, each in the order of
-    the record; `lost` are spans for which the good run holds no text. `late` is a last set, for when none of
-    them does: with all code that differs, though its root had been shown something else before.
+    the record; `lost` are spans for which the good run holds no text, `stuck` those where nothing can be
+    replaced. `late` is a last set, for when none of them does: with all code that differs, though its root
+    had been shown something else before.
     """
 
     sets: tuple[tuple[Candidate, ...], ...]
     lost: tuple[str, ...] = ()
     late: tuple[Candidate, ...] = ()
+    stuck: tuple[str, ...] = ()
 
 
 def from_good_run(
@@ -102,6 +104,22 @@ def from_good_run(
     lost = tuple(span.span_id for span, _ in pairs if span.span_id not in ids)
     sets = tuple(dict.fromkeys(one for one in (inner, wider, replies, outer) if one))
     return Choice(sets, lost, () if tuple(all_code) in sets else tuple(all_code))
+
+
+def within_reach(choice: Choice, out_of_reach: Callable[[Sequence[Patch]], frozenset[str]]) -> Choice:
+    """The choice without candidates in cells that a replay does not run again, of which `out_of_reach` tells
+    the spans; as it is where there are no others.
+    """
+    stuck: dict[str, None] = {}
+
+    def reached(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        out = out_of_reach([one.patch for one in candidates])
+        stuck.update(dict.fromkeys(one.span_id for one in candidates if one.span_id in out))
+        return tuple(one for one in candidates if one.span_id not in out)
+
+    sets = tuple(dict.fromkeys(left for one in choice.sets if (left := reached(one))))
+    late = reached(choice.late)
+    return replace(choice, sets=sets, late=late, stuck=tuple(stuck)) if sets and stuck else choice
 
 
 def late_cells(

@@ -22,6 +22,7 @@ from traces.candidates import (
     from_good_run,
     from_patches,
     late_cells,
+    within_reach,
 )
 from traces.culprits import Answer, Found, OutOfBudget, minimal
 from traces.diagnose_alone import diagnose_alone
@@ -34,6 +35,7 @@ from traces.diagnosis_words import (
     guessed_words,
     lost_words,
     not_fixed_words,
+    out_of_reach_words,
     quoted,
 )
 from traces.diff import Diff, diff
@@ -168,9 +170,10 @@ class Work:
             return self.result("not_replayable", check.words)
         if check.status == "seed_dependent":
             return self.result("seed_dependent", check.words)
-        choice = self._choice(patches)
+        choice = within_reach(self._choice(patches), self.player.out_of_reach)
+        self.warnings += out_of_reach_words(self.view, choice.stuck)
         try:
-            return self._tried(choice, repeat) if choice.sets else self._nothing_to_try(repeat)
+            return self._tried(choice, repeat) if choice.sets else self._nothing_to_try(choice, repeat)
         except OutOfBudget:
             return self.result("undecided", f"Nothing could be decided: {self.stopped}.")
 
@@ -276,7 +279,7 @@ class Work:
         if trial.outcome != "fixed":
             answers = [one.answer for one in again]
             words.append(asked_again_words([one.outcome for one in again], answers, self.target))
-        if found.ended == "unknown" and not self.budget.live_calls:
+        if found.ended == "unknown" and self._lacks_replies():
             words.append(_ALLOW)
         guessed = guessed_words(found.members)
         words += guessed
@@ -343,21 +346,26 @@ class Work:
         outcome = joint[0][1].outcome
         if self._plan_diverged():
             return self.result("plan_diverged", f"{_plan_words(self.difference)} {words}", outcome=outcome)
-        hint = outcome == "undecided" and self.budget.live_calls == 0
+        hint = outcome == "undecided" and self._lacks_replies()
         return self.result("undecided", f"{words} {_ALLOW}" if hint else words, outcome=outcome)
 
-    def _nothing_to_try(self, repeat: int) -> Diagnosis:
+    def _nothing_to_try(self, choice: Choice, repeat: int) -> Diagnosis:
         if self._plan_diverged():
             return self.result("plan_diverged", _plan_words(self.difference))
         if self.difference is not None:
-            words = "No sub-call that was asked the same was answered differently, and no cell differs."
-            return self.result("undecided", words)
+            same = "No sub-call that was asked the same was answered differently, and no cell differs."
+            return self.result("undecided", " ".join(lost_words(self.view, choice.lost)) or same)
         return diagnose_alone(self, repeat)
 
     def right_now(self, trial: Trial) -> bool:
         """Whether a trial makes the answer right, or shows the root the right answer that it has to type."""
         told = trial.outcome == "reached_root" and any(telling(trial, one) for one in self.right)
         return trial.outcome == "fixed" or told
+
+    def _lacks_replies(self) -> bool:
+        """Whether a trial ended for want of a reply, and no model might be asked."""
+        wanting = any(one.outcome == "undecided" and one.misses for one in self.trials)
+        return wanting and not self.budget.live_calls
 
     def _plan_diverged(self) -> bool:
         """Whether the roots wrote other code; another text or number in the same code is no other plan."""

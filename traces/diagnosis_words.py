@@ -148,6 +148,17 @@ def lost_words(view: RunView, span_ids: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def out_of_reach_words(view: RunView, span_ids: Sequence[str]) -> tuple[str, ...]:
+    """That some candidates could not be tried, standing in cells that are not run again; () for none."""
+    if not span_ids:
+        return ()
+    which = "cells that were" if len(span_ids) > 1 else "a cell that was"
+    return (
+        f"Nothing could be tried in the place of {names_of(view, span_ids)}: in {which} killed or "
+        "interrupted, which is not run again.",
+    )
+
+
 def asked_again_words(
     outcomes: Sequence[Outcome], answers: Sequence[str | None], target: Target | None
 ) -> str:
@@ -178,6 +189,8 @@ def not_fixed_words(trials: Sequence[tuple[int, Trial]], good: bool, target: Tar
     if trial.outcome == "error":
         why = trial.stopped or "the program ended in an error"
         return f"With {texts} {places} the replay failed: {why}."
+    if trial.answer is None:
+        return f"With {texts} {places} there is still no answer."
     kept = "stays" if trial.outcome == "unchanged" else "becomes"
     right = None if target is None else same_answer(trial.answer, target.text, target.how)
     verdict = "is not right" if right is False else "nobody has called right or wrong"

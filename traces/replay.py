@@ -287,6 +287,24 @@ class Replayer:
                 )
         return Patches(calls, cells)
 
+    def out_of_reach(self, patches: Sequence[Patch]) -> frozenset[str]:
+        """The spans among those of some patches that stand in a cell which is not run again, being killed or
+        interrupted, or below one: nothing can be replaced there. Other code for that cell makes it run.
+        """
+        program = self.program
+        anew = {(cell.path, cell.number) for patch in patches if (cell := self._cells.get(patch.span_id))}
+        kept = {key for key, cell in program.cells.items() if not cell.again} - anew
+        callers = {call.child_path: call.key[:2] for call in program.calls.values() if call.child_path}
+
+        def lies_in_kept(span_id: str) -> bool:
+            call, cell = self._calls.get(span_id), self._cells.get(span_id)
+            place = call.key[:2] if call is not None else callers.get(cell.path) if cell is not None else None
+            while place is not None and place not in kept:
+                place = callers.get(place[0])
+            return place is not None
+
+        return frozenset(patch.span_id for patch in patches if kept and lies_in_kept(patch.span_id))
+
     def _outcome(
         self,
         playing: Playing,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlm_core import Limits, Request
-from rlm_core.errors import InputError
+from rlm_core.errors import InputError, ModelError
 from tests.support.replays import filled, live, recorded, span_of
 from tests.support.trees import Condition, plan, record_pair
 from traces.diagnose import diagnose
@@ -403,6 +403,41 @@ def test_of_calls_that_a_limit_refused_it_is_said_that_no_model_was_asked(home: 
     assert found.words.endswith("A limit of the run had refused these calls: no model was asked.")
     alone = diagnose(home, bad)
     assert "2 sub-calls look wrong by themselves, 2 of them because a limit of the run refused" in alone.words
+
+
+def test_replies_of_a_cell_that_ran_out_of_time_are_left_aside_and_the_others_tried(home: Home) -> None:
+    codes = (f"{COUNT}\nwhile True: pass", COUNT, FINAL)
+    short = Limits(cell_seconds=0.3, cell_cpu_seconds=0.3)
+    bad = recorded(home, *codes, sub=says(4), limits=short)
+    good = recorded(home, *codes, sub=says(), run_id=GOOD, limits=short)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, culprits(found)) == ("sub_call", "fixed", spans(bad, 12))
+    assert any("place of sub-call 4 of cell 0: in a cell that was killed" in one for one in found.warnings)
+
+
+def test_no_model_is_offered_where_none_could_help(home: Home) -> None:
+    codes = ("n = llm_query('item 4: how many?')\nwhile True: pass", "FINAL(24)")
+    short = Limits(cell_seconds=0.3, cell_cpu_seconds=0.3)
+    bad = recorded(home, *codes, sub=says(4), limits=short)
+    good = recorded(home, *codes, sub=says(), run_id=GOOD, limits=short)
+    found = diagnose(home, bad, good=good, target=Target("25"))
+    assert (found.verdict, found.outcome) == ("undecided", "undecided")
+    assert found.words.endswith("was interrupted and is not run again.")
+
+
+def test_where_the_good_run_has_no_reply_that_is_the_reason_and_not_that_nothing_differs(home: Home) -> None:
+    codes = ("total = sum(int(r) for r in [llm_query(f'item {n}: how many?') for n in range(3)] if r)", FINAL)
+
+    def failing(request: Request) -> str:
+        if "item 1:" in request.prompt:
+            raise ModelError("bad_request", "not this one")
+        return "3"
+
+    bad = recorded(home, *codes, sub=says(1))
+    good = recorded(home, *codes, sub=failing, run_id=GOOD)
+    found = diagnose(home, bad, good=good, target=Target("9"))
+    assert found.verdict == "undecided"
+    assert found.words.startswith("In the place of sub-call 1 of cell 0 the good run has no text")
 
 
 def test_culprits_in_several_child_runs_are_told_apart(home: Home) -> None:
