@@ -221,7 +221,8 @@ class SubCalls:
             )
         except PlaybackStopped as stop:
             span.set(NOTHING_BILLED)
-            span.fail("record", str(stop))
+            self._count()
+            self._failed(span, "record", str(stop))
             raise
         if played is not None:
             self._record[identity.request_hash, identity.occurrence] = played.reply

@@ -281,6 +281,17 @@ def test_a_cell_that_comes_out_otherwise_stops_the_run_unless_it_may_go_on_anywa
     assert model.asked == {"turn 1 ": 1, "turn 2 ": 1}, "an equal call of that cell is not asked again"
 
 
+def test_the_call_at_which_a_run_that_goes_on_stops_is_in_its_answer_as_in_its_record(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    codes = ("import time\nllm_query(str(time.time_ns()))", "y = llm_query('next')", "FINAL(y)")
+    record(home, Model(*codes))
+    dead = died_at(home, RUN, records(home, RUN) - 8, tmp_path / "dead")
+    answer, new, _ = go_on(dead, load_run(dead, RUN), Model(*codes), AGAIN)
+    assert "makes a call that its record does not hold" in (answer.error or "")
+    made = (new.summary.sub_calls, new.summary.failed_sub_calls)
+    assert (answer.sub_calls, answer.failed_sub_calls) == made == (1, 1)
+
+
 @pytest.mark.full
 def test_the_options_of_the_run_are_those_of_the_record(tmp_path: Path) -> None:
     home = Home(tmp_path)
