@@ -55,6 +55,11 @@ from traces.view import RunView
 _SUSPECTS: Final = 50  # that a diagnosis lists
 _CANCELLED: Final = "it was cancelled"
 _ALLOW: Final = "With calls to a model allowed, what the record lacks would be asked."
+_ANOTHER_TIME: Final = "With other hash and random seeds the same texts do not make the answer right."
+_UNTOLD: Final = (
+    "Whether that holds with other hash and random seeds cannot be told without asking a model again, so it "
+    "is not proven."
+)
 _TYPED: Final = (
     "The good run plays recorded code again in which the root had typed this same answer, so it does not "
     "tell what is right: what it shows the root is compared. The expected answer would tell more."
@@ -306,9 +311,10 @@ class Work:
             return False
         assert self.player is not None
         self.stage("playing the culprits' texts once more with other seeds")
-        if self.player.holds(trial, self.target) or self.cancelled():
+        held = self.player.holds(trial, self.target)
+        if held or self.cancelled():
             return not self.cancelled()
-        self.warnings.append("With other hash and random seeds the same texts do not make the answer right.")
+        self.warnings.append(_UNTOLD if held is None else _ANOTHER_TIME)
         return False
 
     def _kept(self, found: Found[Candidate], trial: Trial) -> Trial:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from rlm_core.call_identity import hash_of_request
 from rlm_core.errors import LimitReached
@@ -22,6 +22,7 @@ from traces.program import Key, Program, RecordedCall, RecordedCell, Reply, code
 from traces.trial import Difference, Mode
 
 Path = str
+_TOP: Final = "0"  # the run itself
 Models = Callable[[Path], tuple[str, str]]
 
 
@@ -286,6 +287,8 @@ class Playing:
         call = self._recorded_child(full, key)
         if call is not None and call.reply is not None and self.mode != "live":
             return self._serve(call.key if call.key[:2] == full[:2] else None, call.reply)
+        if (lent := self._lent_child(place, key)) is not None:
+            return self._serve(None, lent)
         if self.mode == "frozen" and (old := self._at_place(place)) is not None:
             self.misses += 1
             return Played(old)
@@ -293,6 +296,17 @@ class Playing:
             self.misses += 1
             self._stop(f"the record holds no child run with the inputs it has now in cell {place.cell}")
         return None
+
+    def _lent_child(self, place: Place, key: tuple[str, int]) -> Reply | None:
+        """What another record says of a child run with these inputs. They name places in the documents of the
+        caller, so only calls of runs over the same corpus are compared, and none of child runs.
+        """
+        if self.mode == "live" or place.path != _TOP:
+            return None
+        lenders = (one for one in self.others if one.program.corpus_id == self.deck.program.corpus_id)
+        calls = [call for one in lenders for call in one.by_request.get(key[0], ()) if call.key[0] == _TOP]
+        calls.sort(key=lambda call: call.key[3] != key[1])
+        return next((call.reply for call in calls if call.reply is not None), None)
 
     def child_path(self, place: Place, key: tuple[str, int]) -> str:
         """The path of the recorded child that is played, else one that the record does not have."""

@@ -131,13 +131,15 @@ class Replayer:
             raise RunCancelled("the replay was cancelled")
         return played
 
-    def holds(self, trial: Trial, target: Target | None = None) -> bool:
+    def holds(self, trial: Trial, target: Target | None = None) -> bool | None:
         """Whether the patches of a trial come to the same with other hash and random seeds, without asking
-        any model (what was answered live before is known). It counts as no replay.
+        any model (what was answered live before is known); None where that cannot be told. It counts as no
+        replay.
         """
         found = self._resolved(trial.patches)
         playing, answer = self._play(found, "strict", self.program.seed + _SEED_STEP)
-        return self._outcome(playing, answer, target, self._reached(playing), None) == trial.outcome
+        outcome = self._outcome(playing, answer, target, self._reached(playing), None)
+        return outcome == trial.outcome if outcome != "undecided" or playing.misses == 0 else None
 
     def unlike(self, played: Played) -> tuple[Difference, ...]:
         """Where an unpatched replay and the record part, in order; texts are whole."""

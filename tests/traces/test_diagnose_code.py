@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,52 @@ def test_a_text_that_makes_it_right_counts_though_the_budget_ends_before_all_wer
     assert whole.outcome == part.outcome == "fixed" and "could not be tried" not in whole.words
     assert whole.culprits == part.culprits and len(whole.trials) == 2
     assert not part.proven and "1 proposed text for others could not be tried" in part.words
+
+
+CHOSEN = (
+    "name = llm_query('which document?')\nchosen = [d for d in documents if d.name == name]\n"
+    "FINAL(rlm_query('child: count', chosen))"
+)
+CHILD = "FINAL(llm_query('how many?', documents[0]))"
+
+
+def chooses(name: str) -> Callable[[Request], str]:
+    return lambda request: name if "which" in request.prompt else "5" if "beta" in request.prompt else "2"
+
+
+def test_the_good_run_lends_the_answer_of_a_child_run_whose_inputs_the_bad_one_never_had(home: Home) -> None:
+    bad = recorded(home, CHOSEN, children=[CHILD], sub=chooses("a.txt"))
+    good = recorded(home, CHOSEN, children=[CHILD], sub=chooses("b.txt"), run_id=GOOD)
+    assert (bad.summary.answer, good.summary.answer) == ("2", "5")
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "fixed", True)
+    assert [culprit.span_id for culprit in found.culprits] == [span_of(bad, "sub_call", depth=0)]
+
+
+def test_no_child_run_is_lent_by_a_run_over_other_documents(home: Home) -> None:
+    bad = recorded(home, CHOSEN, children=[CHILD], sub=chooses("a.txt"))
+    corpus = {"a.txt": "alpha", "b.txt": "gama"}
+    good = recorded(home, CHOSEN, children=[CHILD], sub=chooses("b.txt"), run_id=GOOD, corpus=corpus)
+    found = diagnose(home, bad, good=good, target=Target("5"))
+    assert (found.verdict, found.outcome) == ("undecided", "undecided")
+    assert "holds no child run with the inputs it has now" in found.words
+
+
+def test_what_other_seeds_would_need_a_model_for_is_not_called_wrong(home: Home) -> None:
+    bad = recorded(home, CHOSEN, children=[CHILD], sub=chooses("a.txt"))
+    patch = Patch(span_of(bad, "sub_call", depth=0), "b.txt")
+    asked = live(CHILD, chooses("b.txt"))
+    found = diagnose(
+        home,
+        bad,
+        patches=[patch],
+        target=Target("5"),
+        budget=Budget(live_calls=5),
+        replayer=partial(Replayer, handler=asked),
+    )
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "fixed", False)
+    assert [one for one in found.warnings if "cannot be told without asking a model again" in one]
+    assert not [one for one in found.warnings if "do not make the answer right" in one]
 
 
 def test_a_text_for_a_span_of_another_run_is_refused(home: Home) -> None:
