@@ -70,7 +70,7 @@ def _head(home: Home, name: str, one: Side) -> None:
             plain.text(run.run_id)
         page, query = run_link(run.run_id)
         st.page_link(page, label=f"Open {name}", query_params=query)
-    plain.text(asked_words(run))
+    plain.bounded(asked_words(run), key=f"compare-question-{name}", file_name="question.txt")
     with st.container(gap=None):
         st.caption(f"Answer. {'The run is still going on.' if one.live else stopped(run)}")
         if run.answer is None:

@@ -9,7 +9,7 @@ import streamlit as st
 from traces.diagnosis_state import State
 from traces.home import Home
 from traces.imported import asked_words, not_again, unanswered_words
-from ui.visible import line
+from ui.visible import fit, line
 from ui.web import plain
 from ui.web.diagnose_history import kept_diagnoses
 from ui.web.diagnose_words import REPLAYABLE, badge
@@ -34,7 +34,7 @@ def head(record: Record) -> None:
             else:
                 st.badge("cannot be replayed", color="orange")
             with st.container(width="stretch", key="diagnose-question"):
-                plain.text(line(asked_words(run)[: _ANSWER_CHARS * 2]))
+                plain.text(fit(line(asked_words(run)), _ANSWER_CHARS * 2))
         st.caption("Answer")
         answer = run.answer
         if answer is None:

@@ -97,11 +97,13 @@ def _order_words(found: Evidence) -> str:
     answer = sum(bool(one.answer or one.documents) for one in found.supports)
     question = sum(bool(one.question) for one in found.supports)
     shared = [
-        f"the {what} ({count:,})" for what, count in (("answer", answer), ("question", question)) if count
+        f"the {count:,} that share a value with the {what}"
+        for what, count in (("answer", answer), ("question", question))
+        if count
     ]
     words = "None of them shares a value with answer or question."
     if shared:
-        words = f"First those that share a value with {', then with '.join(shared)}."
+        words = f"First {', then '.join(shared)}."
     return words if found.whole else f"{words} Of each response only the first 200 characters were compared."
 
 

@@ -94,7 +94,7 @@ def _view(home: Home, run_id: str) -> RunView:
 def _picture(view: RunView) -> None:
     run, now = view.summary, where(view)
     st.badge("running", color="blue")
-    plain.text(asked_words(run))
+    plain.bounded(asked_words(run), key="live-question", file_name="question.txt")
     seconds = max(0.0, time.time() - run.started_ns / 1e9) if run.started_ns else run.seconds or 0
     with st.container(horizontal=True, gap="medium"):
         fact("Elapsed", duration(seconds) if seconds >= 60 else f"{seconds:.0f} s")

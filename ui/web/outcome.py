@@ -64,7 +64,7 @@ def _head(run: RunSummary) -> None:
         strategy_badge(run.strategy)
         if run.resumed_from is not None:
             st.badge("resumed", color="blue")
-    plain.text(asked_words(run))
+    plain.bounded(asked_words(run), key="outcome-question", file_name="question.txt")
 
 
 def _answer(run: RunSummary, remarked: Remarks) -> None:

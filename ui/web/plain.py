@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PREVIEW_CHARS: Final = 20_000
+_BOUND_CHARS: Final = 600
+_BOUND_LINES: Final = 6
 _MOST_SHOWN: Final = 10_000_000
 _CELL_CHARS: Final = 2_000
 _EXACT_INT: Final = 2**53  # a browser rounds whole numbers beyond
@@ -35,6 +37,21 @@ def text(value: object) -> None:
 def code(value: object, language: str | None = None, *, height: int | None = None) -> None:
     """Text as it is, monospaced, long lines wrapped; `language` only colours it. Cut like `text`."""
     _cut(str(value), lambda shown: _code(shown, language, height))
+
+
+def bounded(value: str, *, key: str, file_name: str) -> None:
+    """The beginning of a text, and all of it on request, as `payload` shows it: what stands below must stay
+    in sight. `key` must be unique on the page."""
+    lines = value.split("\n")
+    if len(value) <= _BOUND_CHARS and len(lines) <= _BOUND_LINES:
+        text(value or "(empty)")
+        return
+    begin = "\n".join(lines[:_BOUND_LINES])[:_BOUND_CHARS]
+    text(f"{begin} …")
+    whole = st.expander(f"All {len(value):,} characters", key=f"{key}-whole", on_change="rerun")
+    if whole.open:
+        with whole:
+            payload(value, key=key, file_name=file_name)
 
 
 def json(value: object, *, expanded: int = 2) -> None:

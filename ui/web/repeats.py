@@ -55,7 +55,9 @@ def panel(home: Home, run_id: str) -> None:
         forget()
         return
     st.session_state[_KEPT] = run_ids
-    st.query_params[SERIES] = ",".join(run_ids)
+    # what is there already, written again, would meet the page that a step back has led to meanwhile
+    if st.query_params.get(SERIES) != (series := ",".join(run_ids)):
+        st.query_params[SERIES] = series
     try:
         found = members(home, run_ids)
     except RLMScopeError as error:

@@ -69,7 +69,7 @@ def _answers(trial: Mapping[str, Any]) -> None:
 
 
 def _ways(record: Record, state: State, replayed: str) -> None:
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         page, query = run_link(replayed)
         label = "Open the twin" if is_twin(state) else "Open the replay"
         st.page_link(page, label=f":blue[{label}]", query_params=query)

@@ -39,8 +39,6 @@ from ui.web.samples import example_note
 from ui.web.verdict_view import verdict
 from ui.web.ways import narrow_tree, way
 
-_ANSWER_CHARS: Final = 600
-_ANSWER_LINES: Final = 6
 _FACT_CHARS: Final = 60
 _COMPARE: Final = ":blue[Compare]"
 _DIAGNOSE: Final = ":blue[Diagnose]"  # short: the row stands beside the views at 1280 pixels
@@ -86,7 +84,7 @@ def header(record: Record) -> None:
             strategy_badge(run.strategy)
             import_badge(run)
             with st.container(width="stretch", key="run-question"):
-                _bounded(asked_words(run), "run-question-text", "question")
+                plain.bounded(asked_words(run), key="run-question-text", file_name="question.txt")
             with st.container(width="content", key="run-id"):
                 plain.code(run.run_id)
             run_export.offer(record.home, run.run_id)
@@ -158,21 +156,7 @@ def _answer(view: RunView, remarked: Remarks) -> None:
         if how:
             st.caption(" ".join(how).removesuffix(" ·"))
         if text is not None:
-            _bounded(text, key)
-
-
-def _bounded(text: str, key: str, name: str = "answer") -> None:
-    """The beginning of a text, and all of it on request: the tree must stay in sight."""
-    lines = text.split("\n")
-    if len(text) <= _ANSWER_CHARS and len(lines) <= _ANSWER_LINES:
-        plain.text(text or "(empty)")
-        return
-    begin = "\n".join(lines[:_ANSWER_LINES])[:_ANSWER_CHARS]
-    plain.text(f"{begin} …")
-    whole = st.expander(f"All {len(text):,} characters", key=f"{key}-whole", on_change="rerun")
-    if whole.open:
-        with whole:
-            plain.payload(text, key=key, file_name=f"{name}.txt")
+            plain.bounded(text, key=key, file_name="answer.txt")
 
 
 def _facts(record: Record) -> None:

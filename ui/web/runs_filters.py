@@ -85,7 +85,7 @@ def wanted(runs: Sequence[RunSummary], said: Opinions, corpora: Mapping[str, str
             text=words_field(
                 "q",
                 key=field("q"),
-                placeholder="words in question, answer, note, …",
+                placeholder="question, answer, note …",
                 width=200 if several else 240,
             ),
             status=_choice("Status", "status", list(COLOURS), 112),

@@ -18,11 +18,16 @@ from ui.web.places import href
 from ui.web.rows_view import Cell
 
 OPEN: Final = "sets-open"  # in the session: the set to go to, "" for the list
-_WIDTHS: Final = {"Set": 220, "Runs": 70, "Last check": 140, "Mode": 80, "Result": 260, "Before": 200}
+_WIDTHS: Final = {"Set": 220, "Runs": 70, "Last check": 140, "Mode": 80, "Result": 260, "Passed before": 200}
 _EMPTY: Final = (
     "There are no sets yet. A set is a tag: give runs a tag and the answer that they should have, on their "
     "pages or with `rlmscope mark RUN --tag billing --expected 22`. Then this page asks them again, with the "
     "models of today, and says which answers are still right and which call moved those that are not."
+)
+
+_WHAT: Final = (
+    "A set is a tag of runs whose right answers are known. Open one to ask its runs again with the models of "
+    "today. To put a run in, give it the tag and its right answer."
 )
 
 
@@ -33,7 +38,7 @@ def overview(home: Home) -> None:
         st.markdown(_EMPTY)
         return
     past = checks(home)
-    st.caption(counted(len(sizes), "set"))
+    st.caption(f"{counted(len(sizes), 'set')}. {_WHAT}")
     listing(
         list(sizes), lambda shown: _rows(shown, sizes, past), key="sets-table", alt="Sets", widths=_WIDTHS,
         right=("Runs",), button=("Open", _open), address="page",
@@ -57,7 +62,9 @@ def _rows(names: Sequence[str], sizes: Mapping[str, int], past: Sequence[PastChe
                 "Last check": "never" if last is None else when(last),
                 "Mode": "" if last is None else last.mode,
                 "Result": None if last is None else verdict(last),
-                "Before": ", ".join(f"{one.count(True):,} of {one.members:,}" for one in own[-4:-1][::-1]),
+                "Passed before": ", ".join(
+                    f"{one.count(True):,} of {one.members:,}" for one in own[-4:-1][::-1]
+                ),
             }
         )
     return rows

@@ -16,7 +16,6 @@ from traces.refused import refused_words
 from traces.same_answer import explain
 from traces.strategies import StrategyRow, strategy_rows
 from ui.figures import count, duration, least, total_tokens
-from ui.models_config import DEMO_WORDS
 from ui.web import live, plain, series, stored
 from ui.web.notices import Colour, note, problem, said
 from ui.web.order import StartFiles
@@ -28,6 +27,7 @@ PERIOD: Final = 2.0  # seconds between two looks while a run is at work
 _OPEN: Final = "strategies-open"  # in the session: the run to go to
 _PAIR: Final = "strategies-pair"  # in the session: the runs that are chosen
 _FORCED: Final = " (forced)"
+_DEMO: Final = "The demo model answered, no language model was involved"
 _NO_QUALITY: Final = "its answers say nothing about a strategy"
 _RIGHT: Final[dict[bool | None, tuple[str, Colour] | None]] = {
     True: ("right", "green"),
@@ -96,7 +96,8 @@ def _head(home: Home, found: Sequence[Member]) -> None:
     runs = [one.summary for one in found if one.summary is not None]
     asked = {run.question for run in runs}
     if runs:
-        plain.text(asked_words(next((run for run in runs if run.question), runs[0])))
+        one = next((run for run in runs if run.question), runs[0])
+        plain.bounded(asked_words(one), key="strategies-question", file_name="question.txt")
     corpora = list(dict.fromkeys(run.corpus_id for run in runs))
     listed = {info.corpus_id: info.name for info in stored.listed(home)}
     if corpora:
@@ -187,7 +188,8 @@ def _notes(
             said(row.strategy if row.strategy in STRATEGIES else "Note", "gray", row.note)
     if expected is not None:
         plain.text(f"Right is: {expected} ({explain(how)})")
+    unjudged = "" if expected is None else ", and none is called right or wrong"
     if any(row.demo for row in rows):
-        note(f"{DEMO_WORDS}: {_NO_QUALITY}")
+        note(f"{_DEMO}: {_NO_QUALITY}{unjudged}")
     elif any(row.scripted for row in rows):
-        note(f"A script answered for the models: {_NO_QUALITY}")
+        note(f"A script answered for the models: {_NO_QUALITY}{unjudged}")

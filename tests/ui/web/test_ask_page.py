@@ -419,6 +419,13 @@ def test_a_very_long_answer_is_cut_and_can_be_had_whole(written: Callable[..., A
     assert len(page.code[0].value.strip()) == 49_999
 
 
+def test_a_very_long_question_leaves_the_answer_in_sight(written: Callable[..., Any], script: Any) -> None:
+    written(RUN, script(question="Is it so? " * 500))
+    page = ask_page(run=RUN).run()
+    assert max(map(len, texts(page))) < 1_000
+    assert "All 5,000 characters" in [box.label for box in page.expander]
+
+
 def test_ask_again_takes_the_corpus(corpus: str, home: Home, gate: Path) -> None:
     open_gate(gate)
     run_id = press_start(filled(corpus)).query_params["run"]

@@ -58,7 +58,7 @@ def test_the_list_says_what_the_last_check_found_and_what_those_before_did(home:
     found(home, True, True)
     found(home, True, False)
     (row,) = rows_with(sets_page(), "Set")
-    assert (row["Set"], row["Runs"], row["Before"]) == ("billing", "2", "2 of 2")
+    assert (row["Set"], row["Runs"], row["Passed before"]) == ("billing", "2", "2 of 2")
     assert row["Result"] == "1 failed, 1 passed"
 
 

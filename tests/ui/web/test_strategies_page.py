@@ -108,7 +108,8 @@ def test_answers_of_the_demo_model_are_never_called_right(home: Home) -> None:
     asked_by(home, FIRST, "rlm", "four", **{sc.DEMO: True})
     page = strategies_page(runs=FIRST, expected="four")
     assert [row["Right"] for row in table(page)] == [""]
-    assert any(text.startswith("demo model, no language model involved") for text in texts(page))
+    said = next(text for text in texts(page) if text.startswith("The demo model answered, no language model"))
+    assert said.endswith("none is called right or wrong.")
 
 
 def test_rows_lead_to_the_run_and_two_of_them_to_the_comparison(home: Home) -> None:

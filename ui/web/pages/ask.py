@@ -179,7 +179,7 @@ def _item(run: RunSummary) -> Item:
     word = status_word(run)
     cells = (
         asked_words(run),
-        run.answer or "",
+        run.answer or ("" if run.status == "running" else "(no answer)"),
         (word, COLOURS[word]),
         started(run, st.context.timezone),
     )
