@@ -17,6 +17,7 @@ from traces.home import Home
 from traces.importers.importing import Refused, import_paths
 from traces.importers.source import Source
 from traces.importers.values import documents
+from traces.reading import span_detail
 from traces.same_answer import same_answer
 
 DSPY = LOGS / "dspy"
@@ -96,6 +97,17 @@ def test_what_was_saved_beside_it_is_kept(home: Home) -> None:
     saved = json.loads((DSPY / "with_inputs.json").read_text())
     assert texts(view, "run", "child_context") == [{"context": saved["context"]}]
     assert view.summary.answer == '{"answer":"6 days","days":6}'
+
+
+def test_what_was_saved_beside_the_parts_of_a_step_is_kept(home: Home, tmp_path: Path) -> None:
+    steps = [{"code": "print(1)", "output": "1", "reasoning": "Look."} for _ in range(2)]
+    steps[1] |= {"latency": "2 s", "tags": "new"}
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps(steps))
+    ((_, view),) = taken(home, file)
+    first, second = (span_detail(view, span) for span in view.spans if span.kind == "iteration")
+    assert "dspy.saved_beside" not in first["facts"]
+    assert json.loads(second["facts"]["dspy.saved_beside"]) == {"latency": "2 s", "tags": "new"}
 
 
 def test_an_answer_that_was_extracted_is_forced(home: Home) -> None:

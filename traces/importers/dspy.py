@@ -7,12 +7,12 @@ models, times, tokens or inputs, and none of the calls that code made.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
-from rlm_core.telemetry import as_json
+from rlm_core.telemetry import Attribute, as_json
 from traces.importers.foreign import NO_TIMES, ForeignRun, ForeignSpan
 from traces.importers.source import Source, as_text
 from traces.importers.values import Document, digest, documents, exception_in, items, some_text, table
@@ -158,8 +158,10 @@ def _how(
         missing.append("The record holds no answer: a list of steps has none unless its last one submits it.")
 
 
-def turn(step: Mapping[str, Any]) -> ForeignSpan:
-    """One step: what the root said, and its code with what came of it."""
+def turn(step: Mapping[str, Any], known: Collection[str] = _STEP) -> ForeignSpan:
+    """One step: what the root said, and its code with what came of it. What is not `known` of its fields is
+    kept as it is.
+    """
     call, cell = ForeignSpan("root_call"), ForeignSpan("cell")
     if reasoning := some_text(step.get("reasoning")):
         call.texts[sc.RESPONSE] = reasoning
@@ -182,7 +184,9 @@ def turn(step: Mapping[str, Any]) -> ForeignSpan:
     else:
         cell.texts |= {} if output == _NOTHING else {sc.STDOUT: output}
         cell.texts[sc.STDOUT_SHOWN] = output
-    return ForeignSpan("iteration", children=[call, cell])
+    beside = {name: value for name, value in step.items() if name not in known}
+    kept: dict[str, Attribute] = {"dspy.saved_beside": as_text(beside)} if beside else {}
+    return ForeignSpan("iteration", attributes=kept, children=[call, cell])
 
 
 def sorted_out(

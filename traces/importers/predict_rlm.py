@@ -43,6 +43,10 @@ from traces.importers.values import (
 
 _STATUSES: Final = ("in_progress", "completed", "max_iterations", "error")
 _NOT_OUTPUTS: Final = frozenset(("trace", "evidence", "events"))
+_STEP: Final = (
+    "iteration", "reasoning", "code", "output", "untruncated_output", "error", "duration_ms", "tool_calls",
+    "predict_calls", "lm", "usage", "adapter_fallbacks",
+)  # fmt: skip
 _NO_USAGE: Final = "the engine writes 0 where the provider reports nothing, or a cache answered"
 _PREDICT: Final = ("predict",)
 _MISSING: Final = (
@@ -142,7 +146,7 @@ class _Trace:
         )
 
     def _turn(self, step: Mapping[str, Any], number: int) -> ForeignSpan:
-        iteration = turn(step)
+        iteration = turn(step, _STEP)
         call, cell = iteration.children
         call.model = text(self._trace["model"])
         main = table(table(step.get("usage")).get("main"))
