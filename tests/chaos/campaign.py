@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from tests.chaos.nursery import Child, Nursery
 from tests.chaos.witness import REQUESTS, Witness, question, tag_of
+from tests.support.processes import lives
 from traces import user_log
 from traces.home import Home, new_run_id
 
@@ -117,7 +118,7 @@ class Campaign:
     def _look_at(self, number: int, target: str, child: Child, family: set[int]) -> None:
         """What is left of a process, and what it said."""
         deadline = time.monotonic() + _DEATH_SECONDS
-        while (left := {pid for pid in family if _lives(pid)}) and time.monotonic() < deadline:
+        while (left := {pid for pid in family if lives(pid)}) and time.monotonic() < deadline:
             time.sleep(0.02)
         if left:
             self.broken.append(f"{number}: {len(left)} processes of the {target} live on after it")
@@ -250,13 +251,6 @@ def _family(pid: int) -> set[int]:
     while more := {child for child, parent in parents.items() if parent in found} - found:
         found |= more
     return found - {pid}
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def surroundings() -> dict[str, Any]:

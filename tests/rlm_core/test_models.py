@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from rlm_core.errors import ConfigError, ModelError
 from rlm_core.lm_handler import Message, Request
 from rlm_core.models import check_model_id, default_models, is_demo, make_handler
 from tests.support.loopback import Loopback, Script, echo
+from tests.support.processes import lives
 
 SERVER = Path(__file__).parents[1] / "support" / "loopback.py"
 
@@ -210,11 +210,7 @@ def test_the_server_ends_with_its_parent(tmp_path: Path) -> None:
     )
     pid = int(done.stdout)
     for _ in range(600):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        if Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+        if not lives(pid):
             return
         asyncio.run(asyncio.sleep(0.05))
     pytest.fail("the server outlived its parent")

@@ -20,6 +20,7 @@ from rlm_core.errors import CorpusError
 from rlm_core.readers import Unreadable, process
 from rlm_core.readers.result import take_result
 from rlm_core.worker import lock
+from tests.support.processes import lives
 
 ROOT = Path(__file__).parents[2]
 # A child whose PDF reader is the source text in the file `reader.py`, beside the file that is read.
@@ -249,7 +250,7 @@ def test_a_reader_dies_with_the_add_and_the_next_add_tidies_up(tmp_path: Path) -
     assert list(corpora.glob(".adding-*/reading")) != [], "an add that goes on is left alone"
     adding.kill()
     adding.wait()
-    _wait_for(lambda: _is_gone(pid))
+    _wait_for(lambda: not lives(pid))
     corpus = Corpus.add([folder], corpora)
     assert [path.name for path in corpora.iterdir()] == [corpus.corpus_id]
 
@@ -265,7 +266,7 @@ def test_ctrl_c_ends_readers_and_leaves_nothing(tmp_path: Path, add: Add) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         add("open('pid', 'w').write(str(os.getpid()) + '.'); time.sleep(1000)", progress=progress)
-    assert _is_gone(pids[0])
+    assert not lives(pids[0])
     assert list((tmp_path / "corpora").iterdir()) == []
 
 
@@ -275,14 +276,6 @@ def _text_of(folder: Path, pattern: str) -> str:
         if text.endswith("."):
             return text
     return ""
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
 
 
 def _wait_for(condition: Callable[[], Any]) -> Any:

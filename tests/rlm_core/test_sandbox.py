@@ -23,6 +23,7 @@ from rlm_core.errors import SandboxError, WorkerDied
 from rlm_core.limits import Limits
 from rlm_core.sandbox import LEVELS, Level, Probe, default_minimum, judged, level_words, probe, require
 from rlm_core.worker import self_test
+from tests.support.processes import lives
 from tests.support.scripted import cell, play
 from tests.support.workers import Worker
 
@@ -325,7 +326,7 @@ def test_what_a_cell_leaves_running_is_ended_at_the_limits_too(
     monkeypatch.setattr("rlm_core.worker_watch.IDLE_SECONDS", 0.05)
     spin = "import threading\ndef spin():\n    while True: pass\n"
     worker.run(f"{spin}threading.Thread(target=spin, daemon=True).start()", cell_cpu_seconds=0.3)
-    worker.wait(_until(lambda: not _runs(worker.environment.pid or 0)))
+    worker.wait(_until(lambda: not lives(worker.environment.pid or 0)))
     with pytest.raises(WorkerDied, match="what an earlier cell left running went over 0.3 s of CPU time"):
         worker.run("1")
     worker.restart()
@@ -389,23 +390,16 @@ def test_a_spinning_worker_dies_with_the_engine(level: str, tmp_path: Path) -> N
     )
     assert engine.stdout is not None
     pid = int(engine.stdout.readline())
-    assert _runs(pid)
+    assert lives(pid)
     engine.kill()
     engine.wait()
     engine.stdout.close()
     for _ in range(400):
-        if not _runs(pid):
+        if not lives(pid):
             return
         time.sleep(0.05)
     os.kill(pid, signal.SIGKILL)
     pytest.fail("the worker outlived the engine")
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 # -- a reported fault of other engines: all builtins, the key in the environment, the network open
