@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,6 +50,14 @@ def refusing(count: int) -> bytes:
     answer = ExportTraceServiceResponse()
     answer.partial_success.rejected_spans = count
     return answer.SerializeToString()
+
+
+@contextmanager
+def nobody() -> Iterator[str]:
+    """An address at which nobody listens; its port is kept, so that no other program takes it."""
+    with socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{kept.getsockname()[1]}"
 
 
 @contextmanager

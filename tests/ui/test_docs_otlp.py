@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from opentelemetry.sdk import environment_variables as known
 from rlm_core import semconv as sc
 from rlm_core.sandbox import worker_environment
 from tests.support.command import ROOT
-from tests.support.otlp_receiver import receiver
+from tests.support.otlp_receiver import nobody, receiver
 from traces.exporters.otlp_content import CAPTURE, Content
 from traces.home import Home
 from traces.reading import load_run
@@ -53,10 +52,9 @@ def test_a_question_is_sent_to_a_receiver_and_doctor_says_so_before(call: Call, 
 
 
 def test_a_receiver_that_is_not_there_is_a_notice_beside_the_answer(call: Call, home: Home) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        there = f"http://127.0.0.1:{taken.getsockname()[1]}"
     file = str(ROOT / "sample_data" / "tickets" / "ticket_0001.txt")
-    done = call("ask", "How many?", file, "--json", env={ENDPOINT: there})
+    with nobody() as there:
+        done = call("ask", "How many?", file, "--json", env={ENDPOINT: there})
     spans = len(load_run(home, done.json["run_id"]).spans)
     expected = re.sub(r"\d+ of \d+", f"{spans} of {spans}", ASK[1].replace(ADDRESS, there)).strip()
     assert done.code == 0 and done.json["notices"][-1] == expected
@@ -68,9 +66,8 @@ def test_doctor_says_what_cannot_work(call: Call) -> None:
     name, _, value = setting.partition("=")
     done = call(*words(GRPC[0]), env={ENDPOINT: ADDRESS, name: value})
     assert done.code == 1 and GRPC[1] in done.out
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        there = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    assert f"{there}/v1/traces takes no spans: no connection" in call("doctor", env={ENDPOINT: there}).out
+    with nobody() as there:
+        assert f"{there}/v1/traces takes no spans: no connection" in call("doctor", env={ENDPOINT: there}).out
     off = call("doctor", env={ENDPOINT: ADDRESS, "OTEL_TRACES_EXPORTER": "none"})
     assert off.code == 0 and "no span is sent, because of OTEL_TRACES_EXPORTER=none" in off.out
     assert "spans stay here" in call("doctor").out
