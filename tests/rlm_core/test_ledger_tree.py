@@ -166,7 +166,7 @@ def test_an_attempt_that_is_stopped_in_flight_counts_with_an_estimate(tmp_path: 
         return "too late"
 
     model = turns("r = llm_query('a question of some length')", sub=slow)
-    _, view, ledger = play(tmp_path, model, Limits(max_seconds=1.0))
+    _, view, ledger = play(tmp_path, model, Limits(max_seconds=4.0))  # a worker starts, and a cell, before
     (call,), estimated = of_kind(view, "sub_call"), estimate_tokens("a question of some length")
     assert (call.status, call.tokens["input"], call.cost_status) == ("cancelled", estimated, "priced")
     assert call.attributes[sc.USAGE_ESTIMATED] is True

@@ -31,7 +31,7 @@ SETUP = "kept = llm_query('before')\nnumbers = list(range(5))\ndef double(n): re
 FINAL = "FINAL([kept, double(sum(numbers)), llm_query('after')])"
 ANSWER = ["before", 20, "after"]
 SMALL = Limits(cell_seconds=20, cell_cpu_seconds=20, memory_bytes=300 << 20)
-QUICK = Limits(cell_seconds=0.5, cell_cpu_seconds=0.5)
+QUICK = Limits(cell_seconds=2, cell_cpu_seconds=0.5)  # the cells that end must do so on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -76,8 +76,8 @@ def survive(folder: Path, trouble: str, limits: Limits) -> Survivor:
 @pytest.mark.parametrize(
     ("trouble", "limits", "told", "recorded"),
     [
-        ("also = 1\nwhile True: pass", QUICK, "interrupted: over 0.5 s of", "KeyboardInterrupt"),
-        ("import time\ntime.sleep(600)", QUICK, "interrupted: over 0.5 s of", "KeyboardInterrupt"),
+        ("also = 1\nwhile True: pass", QUICK, "interrupted: over ", "KeyboardInterrupt"),
+        ("import time\ntime.sleep(600)", QUICK, "interrupted: over ", "KeyboardInterrupt"),
         ("import sys\nsys.exit(3)", SMALL, "SystemExit: 3", "SystemExit"),
         ("name = input('who? ')", SMALL, "input() has nobody to answer it", "RuntimeError"),
         (
@@ -113,12 +113,12 @@ def test_trouble_that_ends_a_cell_is_told_and_costs_no_state(
         (
             "gone = 1\nimport signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
             QUICK,
-            "over 0.5 s of",
+            "stopped (over ",
         ),
         (
             "gone = 1\nimport signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])\nwhile True: pass",
             QUICK,
-            "over 0.5 s of",
+            "stopped (over ",
         ),
         ("gone = 1\nimport os\nfor n in range(3, 40):\n    try: os.write(n, b'\\xff' * 64)\n"
          "    except OSError: pass", SMALL, "broke the protocol"),
@@ -298,7 +298,7 @@ def test_a_spinning_worker_does_not_outlive_its_parent(tmp_path: Path, level: st
     assert parent.stdout is not None
     assert parent.stdout.readline() == "started\n"
     below = descendants(parent.pid)
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 90
     while max(map(_ticks, below)) < 20:  # it spins
         assert time.monotonic() < ends, "the worker does not spin"
         time.sleep(0.05)

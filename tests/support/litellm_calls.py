@@ -14,7 +14,7 @@ MESSAGES: Final = (Message("system", "Be short."), Message("user", "Hi, ¿qué t
 
 def request(model: str = "openai/sub-test", **more: Any) -> Request:
     """A request; `more` are its fields."""
-    return Request(**{"model": model, "messages": MESSAGES, "role": "sub", "timeout": 20.0, **more})
+    return Request(**{"model": model, "messages": MESSAGES, "role": "sub", "timeout": 60.0, **more})
 
 
 def ask(asked: Request, *more: Request) -> Completion:

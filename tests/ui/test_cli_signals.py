@@ -17,7 +17,7 @@ import pytest
 
 pytestmark = pytest.mark.needs("posix")
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0  # seconds; only a hung test waits so long
+PATIENCE = 90.0  # seconds; only a hung test waits so long
 
 # The program with a model of its own: the root writes CELL, a sub-call sleeps as long as its prompt says.
 PROGRAM = """
