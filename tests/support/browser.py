@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Locator, Page
 from playwright.sync_api import sync_playwright as playwright
 
-from tests.support.expecting import PATIENCE, expect
+from tests.support.expecting import PATIENCE, expect, patiently
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS: Final = (
@@ -41,7 +41,7 @@ def program() -> str | None:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A browser without a window. While it is open no other event loop can run in this thread."""
-    with playwright() as tools:
+    with playwright() as tools, patiently():
         browser = tools.chromium.launch(executable_path=program(), args=_FLAGS)
         try:
             yield browser
@@ -162,7 +162,6 @@ def choose_source(page: Page, name: str) -> None:
 def fill(page: Page, label: str, text: str) -> None:
     """Type into a field and leave it."""
     field = page.get_by_label(label, exact=True)
-    expect(field).to_have_count(1)  # while a page is drawn anew an old field may stand beside its successor
     field.fill(text)
     field.blur()
     settle(page)

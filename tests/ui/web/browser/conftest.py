@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -21,12 +23,19 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def port() -> int:
-    """The port of every app: to the browser it is one site, whose scripts it keeps compiled."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        found: int = free.getsockname()[1]
-        return found
+def port() -> Iterator[int]:
+    """The port of every app: to the browser it is one site, whose scripts it keeps compiled.
+
+    It stays ours between two apps: the system gives a port that is bound to no other program.
+    """
+    with socket.socket() as kept:
+        if os.name == "posix":  # as the app does: one that does not listen lets the app have it
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        found: int = kept.getsockname()[1]
+        if sys.platform != "linux":  # elsewhere it is in the way
+            kept.close()
+        yield found
 
 
 @pytest.fixture(scope="package")

@@ -171,9 +171,7 @@ def test_by_keyboard_from_the_runs_to_the_verdict_on_a_sub_call(
     page.keyboard.press("Space")
     said = page.locator(".st-key-span-verdict-verdict").get_by_role("radio", name="wrong")
     expect(said).to_be_checked()
-    for _ in range(STOPS):  # the click is shown before the app has heard of it
-        if opinions(home).spans(run_id):
-            break
+    while not (told := opinions(home).spans(run_id)):  # the click is shown before the app has heard of it
         page.wait_for_timeout(100)
-    (judged,) = opinions(home).spans(run_id).values()
+    (judged,) = told.values()
     assert judged.verdict == "wrong"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page
 
@@ -71,6 +73,6 @@ def test_a_document_is_chosen_and_read_with_the_keyboard(page: Page, visit: ui.V
     field.press("Enter")
     expect(page.locator(".st-key-document-name")).to_have_text("notes/0321.txt")
     expect(page.get_by_text("Note 321.")).to_be_visible()
-    assert "document=321" in page.url
+    expect(page).to_have_url(re.compile("document=321"))
     page.reload()
     expect(page.locator(".st-key-document-name")).to_have_text("notes/0321.txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,7 @@ def test_a_run_is_watched_through_a_reload_to_its_answer(page: Page, visit: ui.V
     page.reload()
     is_at_work(page, "What do you watch?")
     expect(page.get_by_label("Question", exact=True)).to_have_value("What do you watch?")
+    expect(page).to_have_url(re.compile(r"\?run="))
     tree = visit.tab(page.url.split("/")[-1].replace("?", "run?"))
     expect(ui.tree_row(tree, "llm_query 1")).to_contain_text("running")
     open_gate(gate)
@@ -80,6 +82,8 @@ def test_a_double_click_and_a_second_tab_start_one_run_each(visit: ui.Visit, gat
     first, second = visit.tab(), visit.tab()
     ask(first, "The same question?", times=2)
     ask(second, "The same question?", times=2)
+    for page in (first, second):
+        expect(page).to_have_url(re.compile("run="))
     assert first.url != second.url
     open_gate(gate)
     for page in (first, second):

@@ -37,8 +37,7 @@ def opened(page: Page, visit: ui.Visit, run_id: str) -> Locator:
 
 def active(page: Page) -> Locator:
     """The row that the keyboard is at."""
-    name = page.get_by_role("tree").get_attribute("aria-activedescendant")
-    return page.locator(f"#{name}")
+    return page.get_by_role("tree").locator(".row.active")
 
 
 def title(page: Page) -> Locator:
@@ -61,7 +60,8 @@ def test_the_keyboard_alone_finds_a_sub_call(page: Page, visit: ui.Visit, home: 
             tree.press(key)
         expect(active(page)).to_contain_text(label.strip())
         expect(active(page)).to_have_attribute("aria-level", level)
-    assert active(page).evaluate("row => getComputedStyle(row).outlineStyle") == "solid"
+        expect(tree).to_have_attribute("aria-activedescendant", active(page).get_attribute("id") or "none")
+    expect(active(page)).to_have_css("outline-style", "solid")
     tree.press("Enter")
     expect(title(page)).to_have_text("llm_query 1")
     expect(page.get_by_role("treeitem", selected=True)).to_contain_text("llm_query 1")
@@ -84,22 +84,21 @@ def test_the_tree_is_reached_by_tabulator_and_keeps_the_focus(
         if page.evaluate(_FOCUSED) == "tree":
             break
     expect(active(page)).to_contain_text("run")
-    assert outlined(active(page))
+    is_outlined(active(page))
     for name in ("iteration 0", "root call", "cell 0"):
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         expect(title(page)).to_have_text(name)
         expect(active(page)).to_contain_text(name)
-        assert re.search("span=[0-9a-f]{16}$", page.url)
-        assert page.evaluate(_FOCUSED) == "tree" and outlined(active(page))
+        expect(page).to_have_url(re.compile("span=[0-9a-f]{16}$"))
+        assert page.evaluate(_FOCUSED) == "tree"
+        is_outlined(active(page))
 
 
-def outlined(row: Locator) -> bool:
-    """Whether a row has the outline of what the keyboard is at."""
-    style = row.evaluate(
-        "e => [getComputedStyle(e).outlineStyle, parseFloat(getComputedStyle(e).outlineWidth)]"
-    )
-    return bool(style[0] == "solid" and style[1] >= 2)
+def is_outlined(row: Locator) -> None:
+    """A row has the outline of what the keyboard is at."""
+    expect(row).to_have_css("outline-style", "solid")
+    expect(row).to_have_css("outline-width", re.compile(r"^([2-9]|\d\d)"))
 
 
 def test_a_button_shows_its_span_in_the_tree(page: Page, visit: ui.Visit, home: Home) -> None:
@@ -220,6 +219,7 @@ def test_a_search_from_the_keyboard(page: Page, visit: ui.Visit, home: Home) -> 
     page.keyboard.press("n")
     expect(title(page)).to_have_text("llm_query 1")
     expect(page.get_by_text("1 of 3 spans that hold it")).to_be_visible()
+    ui.settle(page)  # the address comes with the page
     first = page.url
     page.keyboard.press("n")
     expect(page.get_by_text("2 of 3 spans that hold it")).to_be_visible()

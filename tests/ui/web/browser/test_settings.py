@@ -129,5 +129,6 @@ def test_a_run_goes_on_while_the_app_is_started_anew_and_two_tabs_show_its_end(
         second.reload()
         expect(first.get_by_text(ANSWER, exact=True)).to_be_visible()
         expect(ui.tree_row(second, "llm_query 1")).to_contain_text(re.compile("ok"))
-        assert "run=" in first.url and "run=" in second.url
+        for each in (first, second):
+            expect(each).to_have_url(re.compile("run="))
         context.close()

@@ -15,6 +15,7 @@ from tests.support.expecting import expect
 from tests.support.recorded_runs import recording
 from tests.support.step_runs import many_steps, nested_run
 from traces.home import Home
+from traces.opinions import opinions
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -39,7 +40,7 @@ def test_a_run_is_walked_with_keys(page: Page, visit: ui.Visit, home: Home) -> N
     ):
         page.keyboard.press(key)
         shown(page, words)
-    assert page.url.endswith("step=3")
+    expect(page).to_have_url(re.compile("step=3$"))
     page.reload()
     shown(page, "Step 3: iteration 1, cell 2")
     page.get_by_role("slider", name="Step").press("ArrowLeft")
@@ -81,7 +82,8 @@ def test_a_span_is_judged_and_its_passage_opened(page: Page, visit: ui.Visit, ho
     page.goto(f"{visit.url}/run?run={made.run_id}&span={call.span_id}")
     said = page.locator(".st-key-span-verdict-verdict")
     said.get_by_role("radio", name="wrong").click()
-    ui.settle(page)
+    while not opinions(home).spans(made.run_id):  # the click is shown before the app has heard of it
+        page.wait_for_timeout(50)
     page.reload()
     expect(said.get_by_role("radio", name="wrong")).to_be_checked()
     page.get_by_role("tab", name="Sources").click()
