@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from traces.refused import REFUSED_WORDS
+from traces.refused import REFUSED_WORDS, refused_words
 from ui.figures import counted, duration, money, spent, tokens, with_tokens
 from ui.passages import Sources, passage_line
 from ui.trust_text import marked, reasons
@@ -120,7 +120,8 @@ def _moment(start_ns: int) -> str:
 def _below(below: Mapping[str, Any]) -> str:
     """What the calls below took: `below: 200 calls (198 ok, 2 empty) · tokens ... · cost ...`."""
     words = ", ".join(f"{count:,} {word}" for word, count in below["outcomes"].items())
-    calls = f"{counted(below['calls'], 'call')}" + (f" (sub-calls: {words})" if words else "")
+    calls = counted(below["calls"], "call") + (f" (sub-calls: {words})" if words else "")
+    calls += refused_words(below["refused_sub_calls"])
     cost = spent(below["cost_usd"], below["cost_status"], below["known_usd"])
     return f"below: {calls} · {with_tokens(below['tokens'], below['untold_calls'])} · cost {cost}"
 

@@ -111,6 +111,9 @@ def test_below_a_span_refused_calls_are_counted_by_themselves(home: Home) -> Non
         assert found is not None
         assert (found["sub_calls"], found["outcomes"]) == (10, {"ok": 9, "error": 1}), kind
         assert found["refused_sub_calls"] == 20, kind
+    batch = next(span for span in view.spans if span.kind == "batch")
+    told = "\n".join(islice(span_text(span_detail(view, batch), everything=False), 5))
+    assert "\nbelow: 10 calls (sub-calls: 9 ok, 1 error); 20 refused by a limit · tokens 900 in" in told
 
 
 def test_a_store_from_before_says_the_same(home: Home) -> None:
