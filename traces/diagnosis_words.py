@@ -66,6 +66,15 @@ def _inside(span: SpanRow) -> str:
     return f" in child run {'.'.join(parts)}" if len(parts) == level + 1 else " in a child run"
 
 
+def _shared_words(view: RunView, members: Sequence[Candidate]) -> str:
+    """That several members are one reply of a model; "" where none came from the cache."""
+    spans = [view.by_id[one.span_id] for one in members]
+    shared = sum(span.attributes.get(sc.SERVED_FROM) == "cache" for span in spans)
+    if not shared:
+        return ""
+    return f"The cache gave {shared:,} of them the reply that an equal call had got."
+
+
 def put_in(view: RunView, span_id: str, text: str) -> str:
     """What a patch put in the place of a reply; of the code of a cell only the lines that it changed, `-` as
     they were and `+` as they became. Raises RecordError when the code cannot be read.
@@ -104,7 +113,7 @@ def found_words(view: RunView, found: Found[Candidate], trial: Trial, target: Ta
         )
     else:
         words = f"{names} changed what the root was shown: with {texts} {place} {_shown(trial, target)}."
-    told = (words, _minimal_words(found), _refused_words(view, members))
+    told = (words, _minimal_words(found), _refused_words(view, members), _shared_words(view, members))
     return " ".join(one for one in told if one)
 
 

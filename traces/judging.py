@@ -1,7 +1,7 @@
 """A model as a judge: whether two answers say the same.
 
-What a judge says proves nothing. The texts that are judged are
-untrusted: they are handed over as JSON, and of the reply only one word out of two counts.
+What a judge says proves nothing. The texts that are judged are untrusted: they are handed over as JSON, and
+of the reply only one word out of two counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rlm_core.errors import ModelError
 from rlm_core.lm_handler import Completion, Message, Request
 from rlm_core.normalise import normalise
 from rlm_core.pricing import PriceTable
+from traces.finding import number_of
 from traces.trial import Budget, Spent
 
 _CHARS: Final = 20_000  # of all texts of one question: longer ones are not judged
@@ -82,7 +83,8 @@ class Judge:
 
     def _refusal(self) -> str | None:
         if self.spent.live_calls >= self.budget.live_calls:
-            return f"The budget allows {self.budget.live_calls:,} calls to a model; the judge was not asked."
+            calls = number_of(self.budget.live_calls, "call")
+            return f"The budget allows {calls} to a model; the judge was not asked."
         if self.budget.usd is not None and (self.spent.usd is None or self.spent.usd >= self.budget.usd):
             return (
                 f"The budget of {self.budget.usd} USD is used up, or the cost is unknown; no judge was asked."

@@ -175,7 +175,7 @@ class Replayer:
         further replay may be made.
         """
         if self.spent.replays >= self.budget.replays:
-            raise BudgetUsedUp(f"the budget of {self.budget.replays:,} replays is used up")
+            raise BudgetUsedUp(f"the budget of {number_of(self.budget.replays, 'replay')} is used up")
         found = self._resolved(patches)
         began = time.monotonic()
         self.spent = replace(self.spent, replays=self.spent.replays + 1)
@@ -269,7 +269,7 @@ class Replayer:
         if self._cancelled():
             return _CANCELLED
         if before.live_calls + live >= self.budget.live_calls:
-            return f"the budget allows {self.budget.live_calls:,} calls to a model"
+            return f"the budget allows {number_of(self.budget.live_calls, 'call')} to a model"
         if self.budget.usd is not None and (before.usd is None or before.usd >= self.budget.usd):
             return f"the budget of {self.budget.usd} USD is used up"
         return None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from traces.program import Program
+from traces.program import Program, RecordedCell
 from traces.trial import Difference, Replayability
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ def replayability(replayer: Replayer, first: Played, other: Played | None) -> Re
             cause = (
                 "; cells that were killed or interrupted are not run again, so what they had set is missing"
             )
-        return Replayability("not_replayable", f"Not replayable: {_words(one)}{cause}.", one, said)
+        return Replayability("not_replayable", f"Not replayable: {_words(one, program)}{cause}.", one, said)
     if unlike := () if other is None else replayer.unlike(other):
         one = _with_cause(unlike[0], program, _SEEDED)
         by_chance = one if one.cause else _with_cause(one, program, _CAUSES)
         if by_chance.cause and not one.cause:  # it came out as recorded once, and no seed is in the code
             cause = f"its code may depend on {by_chance.cause}"
-            words = f"Not replayable: played once more, {_words(one)}; {cause}."
+            words = f"Not replayable: played once more, {_words(one, program)}; {cause}."
             return Replayability("not_replayable", words, by_chance, said)
         cause = f" Its code may depend on {one.cause}." if one.cause else ""
-        words = f"Seed-dependent: with other hash and random seeds, {_words(one)}.{cause}"
+        words = f"Seed-dependent: with other hash and random seeds, {_words(one, program)}.{cause}"
         return Replayability("seed_dependent", words, one, said)
     words = "Replayable: without a patch, the replay gives the same answer and the same output of every cell."
     if first[0].not_again:
@@ -95,8 +95,11 @@ _ABOUT: Final = (
 )
 
 
-def _words(one: Difference) -> str:
+def _words(one: Difference, program: Program) -> str:
     where = f"cell {one.cell}" if one.path == "0" else f"cell {one.cell} of child run {one.path}"
+    if (last := _broken_off(one, program)) is not None:
+        inside = "" if last.path == "0" else f" of child run {last.path}"
+        return f"the recorded run ended in the middle of cell {last.number}{inside}"
     if one.what == "stdout":
         return f"{where} printed something else"
     if one.what == "exception":
@@ -112,8 +115,16 @@ def _words(one: Difference) -> str:
     return "the answer is another one"
 
 
+def _broken_off(one: Difference, program: Program) -> RecordedCell | None:
+    """The cell in which the record ends, unless a difference is in another one."""
+    cells = (cell for cell in program.cells.values() if not cell.ended)
+    return next((cell for cell in cells if one.cell is None or one.span_id == cell.span_id), None)
+
+
 def _with_cause(one: Difference, program: Program, causes: Mapping[str, tuple[str, ...]]) -> Difference:
-    """The difference with all that the code may depend on which led to it."""
+    """The difference with all that the code may depend on which led to it; nothing where the record ends."""
+    if _broken_off(one, program) is not None:
+        return one
     codes = [
         cell.code for cell in program.cells.values()
         if one.cell is None or cell.path != one.path or cell.number <= one.cell

@@ -131,7 +131,7 @@ def _proof(view: RunView, found: Diagnosis) -> Iterator[str]:
         outcomes = Counter(trial.outcome for trial in found.trials)
         came = ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items())
         tested, replays = counted(len(found.candidates), "candidate"), counted(len(found.trials), "replay")
-        yield f"tested: {tested}; {replays}: {came}"
+        yield f"tested: {tested}; {replays}{f': {came}' if came else ''}"
     trials = list(enumerate(found.trials, 1))
     cut = len(trials) > 2 * _TRIALS
     for number, trial in [*trials[:_TRIALS], *trials[-_TRIALS:]] if cut else trials:

@@ -10,6 +10,7 @@ import pytest
 
 from rlm_core import Limits, Request
 from rlm_core.errors import InputError, ModelError
+from rlm_core.options import Options
 from tests.support.replays import filled, live, recorded, span_of
 from tests.support.trees import Condition, plan, record_pair
 from traces.diagnose import diagnose
@@ -438,6 +439,15 @@ def test_where_the_good_run_has_no_reply_that_is_the_reason_and_not_that_nothing
     found = diagnose(home, bad, good=good, target=Target("9"))
     assert found.verdict == "undecided"
     assert found.words.startswith("In the place of sub-call 1 of cell 0 the good run has no text")
+
+
+def test_of_replies_that_the_cache_gave_again_it_is_said_that_a_model_gave_them_once(home: Home) -> None:
+    codes = ("total = sum(int(llm_query('item 4: how many?')) for _ in range(2))", FINAL)
+    bad = recorded(home, *codes, sub=says(4), options=Options(cache=True))
+    good = recorded(home, *codes, sub=says(), run_id=GOOD, options=Options(cache=True))
+    found = diagnose(home, bad, good=good)
+    assert culprits(found) == spans(bad, 0, 1)
+    assert found.words.endswith("The cache gave 1 of them the reply that an equal call had got.")
 
 
 def test_culprits_in_several_child_runs_are_told_apart(home: Home) -> None:

@@ -113,7 +113,7 @@ def test_recompute_asks_only_for_changed_prompts_and_remembers_the_answers(home:
         assert replayer.spent.live_calls == 1
     assert (first.outcome, first.hits, first.live_calls) == ("fixed", 6, 1)
     assert (again.outcome, again.hits, again.live_calls) == ("fixed", 7, 0)
-    assert other.outcome == "undecided" and "the budget allows 1 calls" in (other.stopped or "")
+    assert other.outcome == "undecided" and "the budget allows 1 call to a model" in (other.stopped or "")
 
 
 def test_prompts_of_a_good_run_are_answered_from_its_record(home: Home) -> None:

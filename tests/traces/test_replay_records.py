@@ -11,9 +11,11 @@ import pytest
 from rlm_core import Request
 from rlm_core import semconv as sc
 from rlm_core.errors import RecordError
+from tests.support.dead_runs import died_at
 from tests.support.replays import live, recorded, span_of
 from traces.diff import diff
 from traces.home import Home
+from traces.reading import load_run
 from traces.replay import Replayer
 from traces.rows import SpanRow
 from traces.trial import Budget, Patch
@@ -65,6 +67,16 @@ def test_a_worker_that_cannot_start_is_the_reason_that_is_told(home: Home) -> No
     with Replayer(home, changed(view, "run", **{sc.LIMITS: json.dumps(said)})) as replayer:
         check = replayer.check()
     assert check.status == "not_replayable" and "no worker process could be started" in check.words
+
+
+def test_a_record_that_ends_in_a_cell_says_so_and_names_no_cause(home: Home, tmp_path: Path) -> None:
+    view = recorded(home, "import time\ntime.sleep(0)\nprint(llm_query('a'))", "FINAL(1)", sub=lambda _: "3")
+    kinds = [json.loads(line) for line in home.spool_file(view.run_id).read_bytes().splitlines()]
+    in_cell = next(n for n, one in enumerate(kinds) if '"sub_call"' in json.dumps(one))
+    dead = died_at(home, view.run_id, in_cell + 1, tmp_path / "dead")
+    with Replayer(dead, load_run(dead, view.run_id)) as replayer:
+        check = replayer.check()
+    assert check.words == "Not replayable: the recorded run ended in the middle of cell 0."
 
 
 def test_a_child_run_that_claims_the_path_of_its_caller_is_not_played_inside_itself(home: Home) -> None:
