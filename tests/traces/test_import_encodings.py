@@ -1,4 +1,4 @@
-"""Files in other encodings than UTF-8, with other ends of lines, and lists where lines are usual."""
+"""Files in other encodings than UTF-8, with other ends of lines, lists where lines are usual, large ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.outlines import SAMPLES, outline, taken
+from tests.support.outlines import LOGS, SAMPLES, outline, taken
 from traces.home import Home
+from traces.importers import source
 from traces.importers.importing import Imported, Refused, import_paths
 
 RLMS = SAMPLES / "official_rlms_0.1.3.jsonl"
@@ -85,3 +86,23 @@ def test_files_beside_records_that_only_begin_like_one_are_of_no_known_format(
     (tmp_path / "logs" / "log.jsonl").write_bytes(RLMS.read_bytes())
     run, left = import_paths(home, [tmp_path / "logs"])
     assert isinstance(run, Imported) and isinstance(left, Refused) and left.harmless
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dspy/prediction.json", "predict_rlm/trace.json", "otlp/genai.json", "recursive_flow/trace.json",
+        "droste/run_printed.json",
+    ],
+)  # fmt: skip
+def test_a_document_that_is_too_large_is_refused_as_that(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    whole = json.loads((LOGS / name).read_text())
+    whole = {**whole, "more": "x" * (2 << 20)} if isinstance(whole, dict) else [*whole, "x" * (2 << 20)]
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(whole))
+    monkeypatch.setattr(source, "LARGEST_DOCUMENT", 1 << 20)
+    (refused,) = import_paths(home, [file])
+    assert isinstance(refused, Refused) and not refused.harmless
+    assert refused.why.startswith("it is larger than 1 MB, too large for one JSON value: save its runs in ")

@@ -311,6 +311,7 @@ def _module(format: str) -> Any:
 def _unreadable(source: Source) -> InputError | None:
     """Why a file that no reader knows cannot be read at all, None where it can."""
     try:
+        source.checked_size()
         return _not_utf8(source)
     except InputError as error:
         return error

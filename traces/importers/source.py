@@ -154,17 +154,34 @@ class Source:
         """The file as one JSON value, None where it is none. Raises InputError when it cannot be read."""
         try:
             if self.path.stat().st_size > LARGEST_DOCUMENT:
-                raise InputError(
-                    f"{self.name} is larger than {LARGEST_DOCUMENT >> 20} MB, too large for one JSON value."
-                )
+                raise self._too_large()
             with self.opened() as file:
                 return _decoded(file.read())
         except OSError as error:
             raise self._unreadable(error) from error
 
+    def checked_size(self) -> None:
+        """Raises InputError for a file that looks like one JSON value and is too large to be read as one, or
+        cannot be read.
+        """
+        head = self.head()
+        try:
+            large = self.path.stat().st_size > LARGEST_DOCUMENT
+        except OSError as error:
+            raise self._unreadable(error) from error
+        if large and _RECORD.match(head) and not self.first_lines(1):
+            raise self._too_large()
+
     def inside(self, *parts: str) -> Source:
         """A file or folder below this one. The name is for people; parts must not come from a record."""
         return Source(self.path.joinpath(*parts), "/".join((self.name, *parts)))
+
+    def _too_large(self) -> InputError:
+        most = LARGEST_DOCUMENT >> 20
+        return InputError(
+            f"{self.name} is larger than {most} MB, too large for one JSON value: save its runs in files of "
+            "their own, or as lines."
+        )
 
     def _unreadable(self, error: OSError) -> InputError:
         return InputError(f"{self.name} cannot be read: {error.strerror or error}.")
