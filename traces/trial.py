@@ -6,7 +6,6 @@ trials.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -177,8 +176,3 @@ class Trial:
             "stopped": self.stopped,
             "run_id": self.run_id,
         }
-
-
-def patched_spans(patches: Sequence[Patch]) -> tuple[str, ...]:
-    """The spans that some patches replace, in their order."""
-    return tuple(patch.span_id for patch in patches)
