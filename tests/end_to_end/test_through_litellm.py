@@ -126,7 +126,7 @@ def serve(folder: Path, script: dict[str, Any]) -> tuple[subprocess.Popen[str], 
     (folder / "script.json").write_text(json.dumps(script))
     log = folder / "server.jsonl"
     command = [sys.executable, str(ROOT / "tests/support/loopback.py"), "--port", "0", "--log", str(log)]
-    command += ["--script", str(folder / "script.json"), "--max-seconds", "120"]
+    command += ["--script", str(folder / "script.json"), "--max-seconds", "280"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     return server, log, json.loads(server.stdout.readline())["base_url"]
@@ -167,7 +167,7 @@ def test_kill_9_in_a_batch_loses_no_request_and_no_answer(
         wait_for(lambda: side.exists() and len(side.read_text().splitlines()) >= acknowledged)
         os.killpg(ask.pid, signal.SIGKILL)
         ask.wait()
-        wait_for(lambda: not workers_of(ask.pid), 5.0)
+        wait_for(lambda: not workers_of(ask.pid))
     finally:
         ask.kill()
         server.terminate()

@@ -25,7 +25,7 @@ def test_two_runs_in_threads_do_not_share_a_working_directory() -> None:
 
     def one(name: str) -> None:
         def meet(_: Request) -> str:
-            barrier.wait(20)
+            barrier.wait(60)
             return "met"
 
         answer, _ = play(

@@ -176,7 +176,7 @@ def test_the_loopback_server_as_a_process_keeps_the_witness_log(
     finally:
         process.send_signal(signal.SIGTERM)
         process.stdout.close()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
     assert [(x["event"], x["ordinal"]) for x in lines] == [
         (event, i) for i in range(4) for event in ("request", "response")

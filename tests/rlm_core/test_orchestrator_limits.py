@@ -127,19 +127,25 @@ def test_wall_time_of_a_cell_pauses_while_sub_calls_are_outstanding(recorded: Pl
 
 @pytest.mark.parametrize("cache", [False, True], ids=["each asks", "two wait for an equal one"])
 def test_cancel_from_another_thread_closes_and_counts_every_span(recorded: Played, cache: bool) -> None:
-    asked = threading.Event()
+    asked, late = threading.Event(), threading.Event()
 
     def hang(_: Request) -> str:
         asked.set()
-        time.sleep(1.0)
+        late.wait(60)
         return "too late"
+
+    def stop(rlm: RLM) -> None:
+        asked.wait(60)
+        rlm.cancel()
+        time.sleep(1.0)
+        late.set()
 
     batch, options = ["a"] * 3 if cache else ["a", "b", "c"], Options(cache=cache)
     script = Script([cell(f"llm_batch({batch})")], hang)
     with open_recording(recorded.home, "20260101T000000-0000000b", {}) as recording:
         handler = FunctionLMHandler(script, concurrency=2)
         with RLM("t/r", "t/s", handler=handler, limits=Limits(concurrency=2), options=options) as rlm:
-            threading.Thread(target=lambda: (asked.wait(20), rlm.cancel())).start()
+            threading.Thread(target=stop, args=(rlm,)).start()
             answer = rlm.ask("q", "c", recorder=recording.recorder, run_id=recording.run_id)
     assert (answer.stop_reason, answer.text) == ("cancelled", None)
     view = load_run(recorded.home, recording.run_id)

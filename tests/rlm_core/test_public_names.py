@@ -62,7 +62,7 @@ def test_close_ends_what_runs() -> None:
     found: list[Answer] = []
     asking = threading.Thread(target=lambda: found.append(rlm.ask("?", "x")))
     asking.start()
-    started.wait(20)
+    started.wait(60)
     rlm.close()
-    asking.join(20)
+    asking.join(60)
     assert not asking.is_alive() and found[0].stop_reason == "cancelled"

@@ -340,7 +340,7 @@ def test_a_search_that_nobody_waits_for_any_more_holds_up_no_end(monkeypatch: py
 
     def passages(*_: Any) -> list[Any]:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(60)
         return []
 
     monkeypatch.setattr("rlm_core.strategies.texts.passages", passages)
@@ -348,9 +348,9 @@ def test_a_search_that_nobody_waits_for_any_more_holds_up_no_end(monkeypatch: py
     closing = threading.Thread(target=rlm.close)
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(rlm.ask, "Which crane?", "A huge text.")
-        assert begun.wait(20)
+        assert begun.wait(60)
         closing.start()
-        closing.join(15)
+        closing.join(45)
         ended = not closing.is_alive()
         go_on.set()
     assert ended and asking.result().stop_reason == "cancelled"

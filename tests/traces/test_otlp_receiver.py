@@ -61,7 +61,7 @@ class Rig:
     def send(
         self, body: Any, headers: dict[str, str], path: str = "/v1/traces", method: str = "POST"
     ) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.receiver.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.receiver.port, timeout=60)
         try:
             chunked = not isinstance(body, bytes)
             connection.request(method, path, body, headers, encode_chunked=chunked)
@@ -169,7 +169,7 @@ def test_what_cannot_be_taken_is_refused_with_a_status(
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
 def test_other_methods_are_refused_and_no_page_is_allowed_anything(rig: Rig, method: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", rig.receiver.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", rig.receiver.port, timeout=60)
     connection.request(method, "/v1/traces")
     reply = connection.getresponse()
     reply.read()
@@ -311,7 +311,7 @@ def test_an_instrumented_agent_appears_while_it_runs_and_ends_right(
 
     def look() -> None:
         (path,) = home.spool.glob("*.jsonl")
-        live, until = SpoolRun(home, path.stem), time.monotonic() + 30
+        live, until = SpoolRun(home, path.stem), time.monotonic() + 60
         while not seen and time.monotonic() < until:
             collector.tend()
             view = live.poll()
