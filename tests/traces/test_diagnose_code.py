@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 
 from rlm_core import Request
 from rlm_core.errors import InputError
+from rlm_core.prompts import last_output
 from tests.support.replays import live, recorded, span_of
 from traces.culprits import Answer, OutOfBudget, minimal
 from traces.diagnose import diagnose
@@ -67,6 +69,24 @@ def test_a_text_that_makes_it_right_counts_though_the_budget_ends_before_all_wer
     assert whole.outcome == part.outcome == "fixed" and "could not be tried" not in whole.words
     assert whole.culprits == part.culprits and len(whole.trials) == 2
     assert not part.proven and "1 proposed text for others could not be tried" in part.words
+
+
+def test_code_into_which_a_root_copied_what_a_wrong_reply_said_is_not_called_the_culprit(home: Home) -> None:
+    ask = "replies = llm_batch([f'item {n}: how many?' for n in range(3)])\nprint(replies)"
+
+    def copies(request: Request) -> str:
+        numbers = ", ".join(re.findall(r"\d+", last_output(request.messages)))
+        return f"total = sum([{numbers}])\nprint(total)"
+
+    def says(wrong: bool) -> Callable[[Request], str]:
+        return lambda request: "940" if wrong and "item 1" in request.prompt else "490"
+
+    bad = recorded(home, ask, copies, "FINAL_VAR('total')", sub=says(True))
+    good = recorded(home, ask, copies, "FINAL_VAR('total')", sub=says(False), run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("sub_call", "reached_root", False)
+    assert [culprit.span_id for culprit in found.culprits] == [span_of(bad, "sub_call", 1)]
+    assert "only asking the root again can tell" in found.words
 
 
 CHOSEN = (
