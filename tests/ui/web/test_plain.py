@@ -19,7 +19,7 @@ SEEN = "a␀b␛[31mc\\u202ed\\u2066e\\ud800f\\u2028g\\ufeffh"
 
 def drawn(show: Callable[..., Any], *values: Any, **options: Any) -> AppTest:
     """What one call of `plain` draws."""
-    page = AppTest.from_string("import streamlit as st\nst.session_state.draw()", default_timeout=30)
+    page = AppTest.from_string("import streamlit as st\nst.session_state.draw()", default_timeout=60)
     page.session_state["draw"] = lambda: show(*values, **options)
     page.run()
     assert not page.exception, page.exception

@@ -342,7 +342,7 @@ def drawn(show: Callable[..., None], rows: TreeRows, selected: str, chosen: list
 
 
 def looked_at(page: AppTest) -> AppTest:
-    page.run(timeout=30)
+    page.run(timeout=60)
     assert not page.exception, page.exception
     return page
 
