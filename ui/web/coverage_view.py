@@ -167,7 +167,7 @@ def _chosen(found: Coverage) -> DocumentCoverage | None:
 
 def _listed() -> None:
     which = st.session_state[_WHICH]
-    if which == _ALL:
+    if which in (None, _ALL):  # None: fast clicks drew another view meanwhile
         st.query_params.pop(_DOCS, None)
     else:
         st.query_params[_DOCS] = which

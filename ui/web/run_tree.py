@@ -96,7 +96,7 @@ def _pane() -> str:
 
 def _pane_chosen() -> None:
     pane = st.session_state[_KEY]
-    if pane == "tree":
+    if pane in (None, "tree"):  # None: fast clicks drew another view meanwhile
         st.query_params.pop("pane", None)
     else:
         st.query_params["pane"] = pane

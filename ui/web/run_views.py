@@ -72,7 +72,7 @@ def choose_view(record: Record) -> View:
 
 def _chosen() -> None:
     name = st.session_state[_KEY]
-    if name == FIRST:
+    if name in (None, FIRST):  # None: fast clicks drew another page meanwhile
         st.query_params.pop("view", None)
     else:
         st.query_params["view"] = name

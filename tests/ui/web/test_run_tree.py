@@ -137,6 +137,13 @@ def test_the_order_of_fan_outs_is_in_the_address(home: Home) -> None:
 # -- panes
 
 
+def test_a_choice_that_fast_clicks_left_empty_is_none(home: Home) -> None:
+    wide_run(home, 60)
+    page = at(pane="flame")
+    page.get_by_key("run-pane").set_value(None).run()
+    assert "pane" not in page.query_params and not problems(page)
+
+
 def test_the_flame_shows_the_same_rows_and_knows_the_chosen_span(home: Home) -> None:
     view = load_run(home, wide_run(home, 60))
     cell = named(view, "cell").span_id

@@ -118,7 +118,7 @@ def _view() -> str:
 
 def _chosen() -> None:
     name = st.session_state[_VIEW]
-    if name == _FIRST:
+    if name in (None, _FIRST):  # None: fast clicks drew another page meanwhile
         st.query_params.pop("view", None)
     else:
         st.query_params["view"] = name
