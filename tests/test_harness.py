@@ -116,7 +116,8 @@ def test_swallows():
 def _pytest(folder: Path, source: str, *args: str, **environ: str) -> tuple[int, str]:
     shutil.copy(TESTS / "conftest.py", folder)
     (folder / "test_sample.py").write_text(source, "utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  needs: x\n  full: x\n", "utf-8")
+    settings = f"[pytest]\npythonpath = '{TESTS.parent}'\nmarkers =\n  needs: x\n  full: x\n"
+    (folder / "pytest.ini").write_text(settings, "utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RLMSCOPE_", "PYTEST_"))}
     env = kept | {"OPENAI_API_KEY": "k", "RLMSCOPE_ROOT": "m"} | environ
