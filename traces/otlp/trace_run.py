@@ -28,22 +28,26 @@ def run_of_trace(trace_id: str, spans: Sequence[OtlpSpan]) -> ForeignRun:
     run = ForeignRun(FORMAT, engine_of(spans), _key(trace_id, spans), top, stem=trace_id, trace_id=trace_id)
     run.closed = top.status != "running"
     run.root_model, run.sub_model = (_model(top, kind) for kind in _CALLS)
-    _told_before(run)
-    for sentence in (*_complete(top), *_gaps(top)):
+    complete = [] if _told_before(run) else _complete(top)
+    for sentence in (*complete, *_gaps(top)):
         if sentence not in run.missing:
             run.missing.append(sentence)
     return run
 
 
-def _told_before(run: ForeignRun) -> None:
-    """What was known of a run that was imported before it was exported: its program, and what it lacks."""
+def _told_before(run: ForeignRun) -> bool:
+    """What was known of a run that was imported before it was exported: its program, and what it lacks.
+    Whether it is one: what it does not hold was not there for its first import either, which says so.
+    """
     told = run.top.attributes
     told.pop(sc.IMPORT_FILE, None)  # it is read from another one now
     engine = told.pop(sc.IMPORT_ENGINE, None)
-    if isinstance(engine, str) and engine:
-        run.engine = engine[:200]
     run.missing += sentences_of(told.pop(sc.IMPORT_MISSING, None))
     run.problems += sentences_of(told.pop(sc.IMPORT_PROBLEMS, None))
+    if not isinstance(engine, str) or not engine:
+        return False
+    run.engine = engine[:200]
+    return True
 
 
 def settle(run: ForeignRun) -> ForeignRun:

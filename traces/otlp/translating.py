@@ -247,7 +247,7 @@ def _own(span: OtlpSpan, kind: sc.Kind) -> ForeignSpan:
         out.messages = messages.sent(span)
         whole |= {sc.MESSAGES_PRIOR, sc.MESSAGES_ADDED}
     if kind in ("root_call", "sub_call"):
-        out.tokens, out.cost = conventions.tokens_of(span), _own_cost(told)
+        out.tokens, out.cost = _own_tokens(span), _own_cost(told)
         whole |= conventions.COUNTED
     _trust_as_told(out, told)
     whole |= {*messages.TEXTS, sc.STATUS, sc.KIND, sc.TRUST, sc.TRUST_WHY, sc.OI_INPUT, sc.OI_OUTPUT,
@@ -286,6 +286,14 @@ def _marked(told: Told[T], mark: str | None, why: str | None) -> Told[T]:
     if mark is None or (told.value is None and mark != "known_wrong"):
         return told
     return Told(told.value, cast(Mark, mark), why)
+
+
+def _own_tokens(span: OtlpSpan) -> Told[TokenUse]:
+    """As told; none at all where nothing is billed, which a span of this engine says by its cost."""
+    tokens = conventions.tokens_of(span)
+    if tokens.value is None and span.attributes.get(sc.COST_STATUS) == "free":
+        return derived(TokenUse(0, 0), "nothing was billed")
+    return tokens
 
 
 def _own_cost(told: Mapping[str, Any]) -> Told[Decimal]:
