@@ -103,7 +103,7 @@ def _outcome(done: list[Imported | Refused]) -> None:
     if runs:
         said("Imported", "green", f"{counted(new, 'new run')}{again}.")
     else:
-        said("Nothing imported", "orange", "No run could be had of these files.")
+        said("Nothing imported", "orange", "No run could be read from these files.")
     for number, one in enumerate(runs[:_LISTED]):
         _run(one, number)
     if len(runs) > _LISTED:

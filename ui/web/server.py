@@ -62,9 +62,9 @@ def options(port: int) -> dict[str, Any]:
         "client.showErrorLinks": False,
         "client.toolbarMode": "minimal",
         "client.allowedOrigins": [],
-        # no element is sent as a reference to what the browser has kept: after fast clicks it lacks some that
-        # the server still counts on, and the page is dead from then on
-        "global.minCachedMessageSize": float(2**31),
+        # how many runs of a script the browser keeps what it was sent: of fewer, fast clicks leave it without
+        # elements that the server only refers to, and the page is dead from then on
+        "global.maxCachedMessageAge": 50,
         "runner.magicEnabled": False,  # it would show any stray value of a page, as markdown
         "logger.level": "critical",  # errors of pages go to the log folder
         "logger.enableRich": False,
