@@ -161,7 +161,7 @@ def _copied(bad: tuple[RunView, str, str], good: tuple[RunView, str, str]) -> bo
 
 
 def _literals(code: str) -> set[str]:
-    """Words and numbers in the literals of code; not single characters, which stand anywhere by chance."""
+    """Words and numbers in the literals of code; not single letters, which stand anywhere by chance."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -169,7 +169,8 @@ def _literals(code: str) -> set[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     values = (node.value for node in nodes if isinstance(node, ast.Constant))
-    return {word for value in values for word in _WORD.findall(str(value)) if len(word) > 1}
+    words = (word for value in values for word in _WORD.findall(str(value)))
+    return {word for word in words if len(word) > 1 or word.isdigit()}
 
 
 def _shown_before(view: RunView, cell: SpanRow) -> set[str]:

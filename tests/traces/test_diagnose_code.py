@@ -71,7 +71,10 @@ def test_a_text_that_makes_it_right_counts_though_the_budget_ends_before_all_wer
     assert not part.proven and "1 proposed text for others could not be tried" in part.words
 
 
-def test_code_into_which_a_root_copied_what_a_wrong_reply_said_is_not_called_the_culprit(home: Home) -> None:
+@pytest.mark.parametrize(("wrong_count", "count"), [("940", "490"), ("9", "4")])
+def test_code_into_which_a_root_copied_what_a_wrong_reply_said_is_not_called_the_culprit(
+    home: Home, wrong_count: str, count: str
+) -> None:
     ask = "replies = llm_batch([f'item {n}: how many?' for n in range(3)])\nprint(replies)"
 
     def copies(request: Request) -> str:
@@ -79,7 +82,7 @@ def test_code_into_which_a_root_copied_what_a_wrong_reply_said_is_not_called_the
         return f"total = sum([{numbers}])\nprint(total)"
 
     def says(wrong: bool) -> Callable[[Request], str]:
-        return lambda request: "940" if wrong and "item 1" in request.prompt else "490"
+        return lambda request: wrong_count if wrong and "item 1" in request.prompt else count
 
     bad = recorded(home, ask, copies, "FINAL_VAR('total')", sub=says(True))
     good = recorded(home, ask, copies, "FINAL_VAR('total')", sub=says(False), run_id=GOOD)
