@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from ui.of_traces import by_place
 
 if TYPE_CHECKING:
-    from traces.figures import count, counted, duration, least, money
+    from traces.figures import UNKNOWN, count, counted, duration, least, money
 else:
     _shared = by_place("figures")
+    UNKNOWN = _shared.UNKNOWN
     count, counted, duration = _shared.count, _shared.counted, _shared.duration
     least, money = _shared.least, _shared.money
 
 __all__ = [
-    "MOST_DOLLARS", "count", "counted", "duration", "least", "money", "size", "spent", "tokens",
+    "MOST_DOLLARS", "UNKNOWN", "count", "counted", "duration", "least", "money", "size", "spent", "tokens",
     "total_tokens", "with_tokens",
 ]  # fmt: skip
 MOST_DOLLARS = 1_000_000_000  # of a limit: more is a slip, and far more has too many digits to be shown

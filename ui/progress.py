@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from traces.refused import refused_words
 from ui.common import say
-from ui.figures import duration, money
+from ui.figures import UNKNOWN, duration, least
 from ui.visible import fit, line
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def progress_text(now: Progress, seconds: float) -> str:
         where += f", child run at depth {now.depth}"
     calls = f"sub-calls {now.calls_done - now.calls_failed:,} done"
     calls += f", {now.calls_running:,} running, {now.calls_failed:,} failed{refused_words(now.calls_refused)}"
-    cost = money(now.cost_usd, None if now.cost_known else "partial")
+    cost = least(now.cost_usd if now.cost_known else None, None, now.cost_usd)
+    cost = f"cost {UNKNOWN}" if cost == UNKNOWN else cost
     return f"{where} · {calls} · {now.tokens:,} tokens · {cost} · {duration(seconds)}"
 
 

@@ -75,6 +75,8 @@ def test_progress_text() -> None:
     )
     now.calls_refused = 20
     assert "3 failed; 20 refused by a limit · 1,234 tokens" in progress_text(now, 61)
+    now.cost_usd = Decimal(0)
+    assert "1,234 tokens · cost unknown · 1 min" in progress_text(now, 61)
 
 
 def test_off_a_terminal_a_line_per_iteration_and_after_a_long_silence(
