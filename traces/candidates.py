@@ -6,9 +6,7 @@ there. Calls whose prompt was wrong already are never among them: they only pass
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
 from rlm_core.normalise import normalise
+from traces.copied import Copies
 from traces.diagnosis import Culprit, Origin
 from traces.diff_plan import same_but_literals
 from traces.missed import was_missed
@@ -33,7 +32,6 @@ Kind = Literal["sub_call", "run", "cell"]
 #: Kind of span -> prefix of the payload that a patch takes the place of.
 _TEXT: Final[dict[str, str]] = {"sub_call": sc.RESPONSE, "run": sc.ANSWER, "cell": sc.CODE}
 _ENDS: Final = re.compile(r"\b(?:FINAL|SUBMIT)\s*\(|\banswer\s*\[")  # how code ends a run with a value
-_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d]\w*(?:\.\w+)*")
 _COMPARED: Final = 5_000  # rows whose texts are compared; of more only the order counts
 _TRIED: Final = 10  # suspects for which texts are proposed
 _LEAST: Final = 0.05  # weight of a candidate against which nothing speaks
@@ -136,11 +134,12 @@ def late_cells(
     pairs = [(row.a, row.b) for row in found if row.a and row.b and "code" in row.changed]
     mine = texts_of(view, (view.by_id[a] for a, _ in pairs))
     theirs = texts_of(good, (good.by_id[b] for _, b in pairs))
+    copies = Copies(view, good)
     return [
         (a, b)
         for a, b in pairs
         if not _typed(mine.get(a, ""), theirs.get(b, ""), target)
-        and not _copied((view, a, mine.get(a, "")), (good, b, theirs.get(b, "")))
+        and not copies.copied((view.by_id[a], mine.get(a, "")), (good.by_id[b], theirs.get(b, "")))
     ]
 
 
@@ -148,38 +147,6 @@ def _typed(code: str, right: str, target: Target | None) -> bool:
     if target is not None and normalise(target.text) in normalise(right):
         return True
     return _ENDS.search(right) is not None and same_but_literals(code, right)
-
-
-def _copied(bad: tuple[RunView, str, str], good: tuple[RunView, str, str]) -> bool:
-    """Whether code (view, cell, code) holds what its root was shown before, and the other root was not."""
-    literals = [_literals(code) for *_, code in (bad, good)]
-    apart = literals[0] - literals[1], literals[1] - literals[0]
-    if not any(apart):
-        return False
-    told = [_shown_before(view, view.by_id[span_id]) for view, span_id, _ in (bad, good)]
-    return bool(apart[0] & (told[0] - told[1]) or apart[1] & (told[1] - told[0]))
-
-
-def _literals(code: str) -> set[str]:
-    """Words and numbers in the literals of code; not single letters, which stand anywhere by chance."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            nodes = [*ast.walk(ast.parse(code))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    values = (node.value for node in nodes if isinstance(node, ast.Constant))
-    words = (word for value in values for word in _WORD.findall(str(value)))
-    return {word for word in words if len(word) > 1 or word.isdigit()}
-
-
-def _shown_before(view: RunView, cell: SpanRow) -> set[str]:
-    path = cell.attributes.get(sc.RUN_PATH)
-    before = (one for one in view.spans if one.kind == "cell" and one.seq < cell.seq)
-    mine = (one.attributes for one in before if one.attributes.get(sc.RUN_PATH) == path)
-    digests = {facts.get(sc.STDOUT_SHOWN + ".sha256") for facts in mine}
-    texts = view.payloads([one for one in digests if isinstance(one, str)])
-    return {word for text in texts.values() for word in _WORD.findall(text)}
 
 
 def from_patches(view: RunView, patches: Iterable[Patch], origin: Origin) -> tuple[Candidate, ...]:

@@ -71,14 +71,18 @@ def test_a_text_that_makes_it_right_counts_though_the_budget_ends_before_all_wer
     assert not part.proven and "1 proposed text for others could not be tried" in part.words
 
 
-@pytest.mark.parametrize(("wrong_count", "count"), [("940", "490"), ("9", "4")])
+@pytest.mark.parametrize(
+    ("wrong_count", "count"),
+    [("940", "490"), ("9", "4"), ("1,940", "1,490"), ("12.50", "21.50"), ("007", "003")],
+)
 def test_code_into_which_a_root_copied_what_a_wrong_reply_said_is_not_called_the_culprit(
     home: Home, wrong_count: str, count: str
 ) -> None:
     ask = "replies = llm_batch([f'item {n}: how many?' for n in range(3)])\nprint(replies)"
 
     def copies(request: Request) -> str:
-        numbers = ", ".join(re.findall(r"\d+", last_output(request.messages)))
+        written = re.findall(r"'([\d.,]+)'", last_output(request.messages))
+        numbers = ", ".join(one.replace(",", "").lstrip("0") for one in written)
         return f"total = sum([{numbers}])\nprint(total)"
 
     def says(wrong: bool) -> Callable[[Request], str]:
@@ -90,6 +94,36 @@ def test_code_into_which_a_root_copied_what_a_wrong_reply_said_is_not_called_the
     assert (found.verdict, found.outcome, found.proven) == ("sub_call", "reached_root", False)
     assert [culprit.span_id for culprit in found.culprits] == [span_of(bad, "sub_call", 1)]
     assert "only asking the root again can tell" in found.words
+
+
+def test_a_digit_of_the_code_that_stands_in_an_output_by_chance_is_not_called_copied(home: Home) -> None:
+    ask = "print(llm_query('how sure?'))\nx = [3, 4, 5]"
+    bad = recorded(
+        home, ask, "total = sum(x[:2])\nprint(total)", "FINAL_VAR('total')", sub=lambda _: "2 of 9"
+    )
+    good = recorded(
+        home, ask, "total = sum(x[:3])\nprint(total)", "FINAL_VAR('total')", sub=lambda _: "all", run_id=GOOD
+    )
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("cell", "fixed", True)
+
+
+@pytest.mark.parametrize("number", ["{}", "0x" + "f" * 4000 + " and {}"])
+def test_what_a_root_wrote_before_it_was_shown_the_same_is_not_called_copied(home: Home, number: str) -> None:
+    def both(request: Request) -> str:
+        told = "940" if "one" in last_output(request.messages) else "490"
+        code = f"total = 2 * ({number.format(told)})\nprint(total)"
+        return f"```repl\nprint(llm_query('b'))\n```\n```repl\n{code}\n```\nThat is it."
+
+    def says(first: str, second: str) -> Callable[[Request], str]:
+        return lambda request: first if request.prompt == "a" else second
+
+    codes = ("print(llm_query('a'))", both, "FINAL_VAR('total')")
+    bad = recorded(home, *codes, sub=says("one", "940"))
+    good = recorded(home, *codes, sub=says("two", "490"), run_id=GOOD)
+    found = diagnose(home, bad, good=good)
+    assert (found.verdict, found.outcome, found.proven) == ("cell", "fixed", True)
+    assert [culprit.span_id for culprit in found.culprits] == [span_of(bad, "cell", 2)]
 
 
 CHOSEN = (
