@@ -137,8 +137,9 @@ def _with_cause(one: Difference, program: Program, causes: Mapping[str, tuple[st
 
 
 def _names(codes: Iterable[str]) -> set[str]:
-    """Every name and attribute that code uses, what it imports under another one as well, names that it calls
-    also with a bracket, sets and their comprehensions as "set". What is only imported is not used.
+    """Every name and attribute that code uses, with what it is imported from and as; names that it calls also
+    with a bracket, sets and their comprehensions as "set". What is only imported is not used, unless all of a
+    module is.
     """
     used: set[str] = set()
     imported: dict[str, set[str]] = defaultdict(set)  # by the name that it has in the code
@@ -151,9 +152,11 @@ def _names(codes: Iterable[str]) -> set[str]:
             used.add(f"{node.func.id}(")
         elif isinstance(node, ast.Set | ast.SetComp):
             used.add("set")
-        elif isinstance(node, ast.alias):
-            parts = node.name.split(".")
-            imported[node.asname or parts[0]].update(parts)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            module = (getattr(node, "module", None) or "").split(".")
+            for one in node.names:
+                parts = one.name.split(".")
+                imported[one.asname or parts[0]].update(module, parts)
     return used.union(*(imported[name] for name in used & imported.keys()), imported["*"])
 
 

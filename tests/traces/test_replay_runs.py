@@ -212,6 +212,8 @@ def outputs(view: RunView) -> list[tuple[Any, ...]]:
     [
         ("import time\nprint(time.time_ns())", "not_replayable", "may depend on the time."),
         ("import uuid\nprint(uuid.uuid4())", "not_replayable", "random bytes of the system"),
+        ("from secrets import token_hex\nprint(token_hex())", "not_replayable", "random bytes of the system"),
+        ("from time import *\nprint(perf_counter_ns())", "not_replayable", "may depend on the time."),
         ("import random, time\nprint(random.Random().random())", "not_replayable", "on random bytes of the"),
         ("print(object())", "not_replayable", "may depend on where objects lie in memory."),
         (
@@ -222,7 +224,10 @@ def outputs(view: RunView) -> list[tuple[Any, ...]]:
         ("import random\nprint(random.random())", "seed_dependent", "may depend on random numbers."),
         ("print(sorted({f'name {n}' for n in range(40)}))", "replayable", "the same answer"),
     ],
-    ids=["time", "uuid", "own generator, time only imported", "address", "set", "random", "sorted set"],
+    ids=[
+        *("time", "uuid", "a name of a module", "all of a module", "own generator, time only imported"),
+        *("address", "set", "random", "sorted set"),
+    ],
 )
 def test_what_a_run_depends_on_is_said(home: Home, code: str, status: str, words: str) -> None:
     view = record(home, code, 'FINAL("done")')
