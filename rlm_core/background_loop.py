@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from rlm_core.errors import ConfigError, RunCancelled
 
 GRACE: Final = 5.0  # seconds that work which is given up has to end in order
+_WORK: Final = "rlm-work"  # name of the tasks that were submitted
 _LOOK_UP_SECONDS: Final = 0.25
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ class Work(Generic[T]):
 
     def begin(self, work: Coroutine[Any, Any, T]) -> None:
         """Make the task; on the loop."""
-        self._task = self._loop.create_task(work)
+        self._task = self._loop.create_task(work, name=_WORK)
         self._task.add_done_callback(self._ended)
 
     def cancel(self) -> None:
@@ -157,8 +158,13 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _cancel_others(last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    """First what was submitted, which ends the tasks that it made in order: that of a worker which is being
+    started must not be cancelled, asyncio can wait for it without end. Then what is left.
+    """
+    for whole in (False, True):
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        chosen = [task for task in others if whole or task.get_name() == _WORK]
+        for task in chosen:
+            task.cancel()
+        await asyncio.gather(*chosen, return_exceptions=True)
     await last()

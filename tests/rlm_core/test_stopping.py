@@ -200,6 +200,29 @@ def test_a_run_that_was_begun_just_now_is_cancelled_and_a_later_one_is_not() -> 
     assert ends == ["cancelled", "final"]
 
 
+def test_closing_lets_a_worker_start_that_is_half_way_and_ends_it_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, starting, broken_off = asyncio.create_subprocess_exec, threading.Event(), list[bool]()
+
+    async def slowly(*command: Any, **options: Any) -> asyncio.subprocess.Process:
+        starting.set()
+        try:
+            await asyncio.sleep(0.3)
+        except asyncio.CancelledError:  # from a moment on asyncio would wait for its end for ever
+            broken_off.append(True)
+            raise
+        return await start(*command, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+    rlm = RLM("test/root", "test/sub", handler=FunctionLMHandler(lambda _: "never asked"), sandbox="none")
+    stream = rlm.astream("q", "c")
+    assert starting.wait(60)
+    rlm.close()
+    assert asyncio.run(stream.answer()).stop_reason == "cancelled"
+    assert not broken_off
+
+
 def test_interrupting_ask_ends_the_run_before_the_interrupt_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow()
     calls = 0
