@@ -111,7 +111,8 @@ class Replayer:
         self._rlm.close()
 
     def check(self) -> Replayability:
-        """Whether the run comes out as recorded: played without a patch with its own seeds, then with others.
+        """Whether the run comes out as recorded: played without a patch with its own seeds, then with others;
+        if that is unlike, with its own once more, to tell what depends on seeds from what depends on chance.
 
         Worked out once; it counts as no replay. Raises RunCancelled.
         """
@@ -119,10 +120,11 @@ class Replayer:
 
         if self._checked is None:
             first = self._unpatched(self.program.seed)
-            other = None
+            other = again = None
             if not self.unlike(first):
                 other = self._unpatched(self.program.seed + _SEED_STEP)
-            self._checked = replayability(self, first, other)
+                again = self._unpatched(self.program.seed) if self.unlike(other) else None
+            self._checked = replayability(self, first, other, again)
         return self._checked
 
     def _unpatched(self, seed: int) -> Played:

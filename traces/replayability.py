@@ -43,8 +43,12 @@ _SEEDED: Final = {
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-f]{6,}")  # as the repr of an object says it
 
 
-def replayability(replayer: Replayer, first: Played, other: Played | None) -> Replayability:
-    """The verdict on two unpatched replays: with the recorded seeds and, if that is equal, with others."""
+def replayability(
+    replayer: Replayer, first: Played, other: Played | None, again: Played | None
+) -> Replayability:
+    """The verdict on unpatched replays: with the recorded seeds; if that is equal, with others; if that is
+    not, with the recorded ones `again`.
+    """
     program = replayer.program
     said = changed_versions(program.versions)
     if unlike := replayer.unlike(first):
@@ -55,13 +59,13 @@ def replayability(replayer: Replayer, first: Played, other: Played | None) -> Re
                 "; cells that were killed or interrupted are not run again, so what they had set is missing"
             )
         return Replayability("not_replayable", f"Not replayable: {_words(one, program)}{cause}.", one, said)
+    if unlike := () if again is None else replayer.unlike(again):
+        one = _with_cause(unlike[0], program, _CAUSES)
+        cause = f"; its code may depend on {one.cause}" if one.cause else ""
+        words = f"Not replayable: played once more, {_words(one, program)}{cause}."
+        return Replayability("not_replayable", words, one, said)
     if unlike := () if other is None else replayer.unlike(other):
         one = _with_cause(unlike[0], program, _SEEDED)
-        by_chance = one if one.cause else _with_cause(one, program, _CAUSES)
-        if by_chance.cause and not one.cause:  # it came out as recorded once, and no seed is in the code
-            cause = f"its code may depend on {by_chance.cause}"
-            words = f"Not replayable: played once more, {_words(one, program)}; {cause}."
-            return Replayability("not_replayable", words, by_chance, said)
         cause = f" Its code may depend on {one.cause}." if one.cause else ""
         words = f"Seed-dependent: with other hash and random seeds, {_words(one, program)}.{cause}"
         return Replayability("seed_dependent", words, one, said)

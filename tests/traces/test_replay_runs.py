@@ -29,7 +29,7 @@ from traces.recording import open_recording
 from traces.replay import BudgetUsedUp, Replayer
 from traces.replay_facts import replay_facts
 from traces.replay_runs import record_replay
-from traces.trial import Budget, Patch, Target
+from traces.trial import Budget, Difference, Patch, Target
 from traces.upkeep import delete_run, rebuild
 
 EXAMPLES = sorted((ROOT / "sample_data" / "examples").glob("*.jsonl"))
@@ -221,12 +221,18 @@ def outputs(view: RunView) -> list[tuple[Any, ...]]:
             "seed_dependent",
             "may depend on the order of a set",
         ),
+        (
+            "import datetime\nprint(datetime.date(2026, 1, 1))\nd = dict.fromkeys(map(str, range(40)))\n"
+            "print(list(d.keys() & d.keys()))",
+            "seed_dependent",
+            "cell 0 printed something else.",
+        ),
         ("import random\nprint(random.random())", "seed_dependent", "may depend on random numbers."),
         ("print(sorted({f'name {n}' for n in range(40)}))", "replayable", "the same answer"),
     ],
     ids=[
         *("time", "uuid", "a name of a module", "all of a module", "own generator, time only imported"),
-        *("address", "set", "random", "sorted set"),
+        *("address", "set", "set of keys beside a date", "random", "sorted set"),
     ],
 )
 def test_what_a_run_depends_on_is_said(home: Home, code: str, status: str, words: str) -> None:
@@ -234,6 +240,23 @@ def test_what_a_run_depends_on_is_said(home: Home, code: str, status: str, words
     with Replayer(home, view) as replayer:
         found = replayer.check()
     assert found.status == status and words in found.words, found
+
+
+@pytest.mark.parametrize(("differs_again", "status"), [(True, "not_replayable"), (False, "seed_dependent")])
+def test_what_differs_with_the_same_seeds_too_depends_on_no_seed(
+    home: Home, monkeypatch: pytest.MonkeyPatch, differs_again: bool, status: str
+) -> None:
+    view = record(home, "print(1)", 'FINAL("done")')
+    differs, plays = [False, True, differs_again], list[Any]()
+
+    def unlike(_: Replayer, played: Any) -> tuple[Difference, ...]:
+        plays.extend(() if any(played is one for one in plays) else (played,))
+        at = next(n for n, one in enumerate(plays) if one is played)
+        return (Difference("stdout", cell=0),) if differs[at] else ()
+
+    monkeypatch.setattr(Replayer, "unlike", unlike)
+    with Replayer(home, view) as replayer:
+        assert replayer.check().status == status
 
 
 def test_a_library_that_changed_since_the_record_is_a_warning_and_no_verdict(home: Home) -> None:
