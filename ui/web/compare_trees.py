@@ -14,6 +14,7 @@ import streamlit as st
 from rlm_core.errors import RLMScopeError
 from traces.imported import is_foreign, not_again
 from ui.figures import counted
+from ui.web.address import put
 from ui.web.compare_detail import compare_detail
 from ui.web.compare_hints import WITH, hinted, hints
 from ui.web.compare_pair import Pair
@@ -185,21 +186,14 @@ def _go(key: str) -> None:
 
 
 def _kind_chosen() -> None:
-    _write(_KIND, st.session_state["compare-kind"] or None)
+    put(_KIND, st.session_state["compare-kind"])
 
 
 def _all_chosen(diff: Diff) -> None:
     everything = not st.session_state["compare-all"]
-    _write(_EVERYTHING, None if everything == _by_itself(diff) else str(int(everything)))
+    put(_EVERYTHING, None if everything == _by_itself(diff) else str(int(everything)))
 
 
 def _by_itself(diff: Diff) -> bool:
     """Whether everything is listed without being asked for."""
     return not any(map(is_difference, diff.rows))
-
-
-def _write(name: str, value: str | None) -> None:
-    if value is None:
-        st.query_params.pop(name, None)
-    else:
-        st.query_params[name] = value

@@ -15,6 +15,7 @@ from traces.reading import RunSummary
 from ui import corpora
 from ui.figures import counted, size
 from ui.web import corpus_changes, corpus_choice, document_view, plain, runs_table, stored
+from ui.web.address import put, put_choice
 from ui.web.corpora_list import SAID
 from ui.web.listing import listing
 from ui.web.notices import note, problem, said
@@ -74,10 +75,7 @@ def _tab() -> str:
 
 
 def _shown() -> None:
-    if (tab := st.session_state[_TAB]) == _TABS[0]:
-        st.query_params.pop(_SHOW, None)
-    else:
-        st.query_params[_SHOW] = tab
+    put_choice(_SHOW, st.session_state[_TAB], _TABS[0])
 
 
 def _head(home: Home, corpus: Corpus, runs: Sequence[RunSummary]) -> None:
@@ -166,10 +164,7 @@ def _only_remarked(corpus_id: str) -> bool:
 
 
 def _remarked(key: str) -> None:
-    if st.session_state[key]:
-        st.query_params[_REMARKS] = "1"
-    else:
-        st.query_params.pop(_REMARKS, None)
+    put(_REMARKS, "1" if st.session_state[key] else None)
 
 
 def matching(documents: Sequence[Document], words: str, *, only_remarked: bool) -> list[Document]:

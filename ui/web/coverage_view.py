@@ -15,6 +15,7 @@ from traces.coverage import Coverage, DocumentCoverage, coverage
 from traces.imported import is_foreign
 from ui.figures import counted, size
 from ui.web import coverage_part
+from ui.web.address import put_choice
 from ui.web.coverage_part import percent
 from ui.web.listing import paged
 from ui.web.notices import note, problem
@@ -166,11 +167,7 @@ def _chosen(found: Coverage) -> DocumentCoverage | None:
 
 
 def _listed() -> None:
-    which = st.session_state[_WHICH]
-    if which in (None, _ALL):  # None: fast clicks drew another view meanwhile
-        st.query_params.pop(_DOCS, None)
-    else:
-        st.query_params[_DOCS] = which
+    put_choice(_DOCS, st.session_state[_WHICH], _ALL)
 
 
 def _go(document: DocumentCoverage, start: int | None = None, end: int | None = None) -> None:

@@ -20,6 +20,7 @@ from traces.suspects import WEIGHTS
 from traces.tree import OUTCOMES
 from ui.figures import counted
 from ui.visible import line
+from ui.web.address import put, put_choice
 from ui.web.notices import note, problem
 from ui.web.run_record import Record
 from ui.web.tree_rows import ORDERS, Shape, TreeRows, tree_rows
@@ -248,15 +249,8 @@ def _over_field(over: Decimal | None) -> None:
 
 def _over_chosen() -> None:
     over = st.session_state["run-filter-over"]
-    if over is None:
-        st.query_params.pop("over", None)
-    else:
-        st.query_params["over"] = f"{over:g}"
+    put("over", None if over is None else f"{over:g}")
 
 
 def _order_chosen() -> None:
-    order = st.session_state["run-order"]
-    if order == ORDERS[0]:
-        st.query_params.pop("sort", None)
-    else:
-        st.query_params["sort"] = order
+    put_choice("sort", st.session_state["run-order"], ORDERS[0])

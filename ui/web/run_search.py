@@ -17,6 +17,7 @@ from rlm_core.errors import InputError
 from traces.find import Found, Passage, Search
 from traces.reading import RunView, SpanRow
 from ui.figures import counted
+from ui.web.address import put
 from ui.web.listing import PAGE_ROWS, paged
 from ui.web.notices import problem
 from ui.web.places import href, run_link
@@ -60,10 +61,7 @@ def search_field() -> None:
 
 def _asked() -> None:
     for name, value in (("q", st.session_state[_FIELD]), ("regex", "1" if st.session_state[_REGEX] else "")):
-        if value:
-            st.query_params[name] = value
-        else:
-            st.query_params.pop(name, None)
+        put(name, value)
 
 
 def hits(record: Record) -> Found | None:

@@ -13,6 +13,7 @@ from rlm_core.errors import InputError
 from traces.reading import SpanRow, resolve_span
 from ui.figures import counted
 from ui.web import run_filters, run_search, tree_view
+from ui.web.address import put_choice
 from ui.web.notices import note, problem
 from ui.web.run_filters import Narrowed
 from ui.web.run_record import Record, Select
@@ -95,11 +96,7 @@ def _pane() -> str:
 
 
 def _pane_chosen() -> None:
-    pane = st.session_state[_KEY]
-    if pane in (None, "tree"):  # None: fast clicks drew another view meanwhile
-        st.query_params.pop("pane", None)
-    else:
-        st.query_params["pane"] = pane
+    put_choice("pane", st.session_state[_KEY], "tree")
 
 
 def _chosen(record: Record) -> SpanRow:

@@ -13,6 +13,7 @@ from typing import Final
 import streamlit as st
 
 from ui.web import coverage_view, findings_view, live, overview_view, run_tree, step_view
+from ui.web.address import put_choice
 from ui.web.notices import problem
 from ui.web.run_header import onward
 from ui.web.run_record import Record, Select
@@ -71,8 +72,4 @@ def choose_view(record: Record) -> View:
 
 
 def _chosen() -> None:
-    name = st.session_state[_KEY]
-    if name in (None, FIRST):  # None: fast clicks drew another page meanwhile
-        st.query_params.pop("view", None)
-    else:
-        st.query_params["view"] = name
+    put_choice("view", st.session_state[_KEY], FIRST)

@@ -16,6 +16,7 @@ from traces.opinions import VERDICTS, Opinions
 from traces.reading import RunSummary
 from traces.strategies import strategy_of
 from ui.visible import line
+from ui.web.address import put
 from ui.web.notices import note
 from ui.web.run_words import COLOURS
 from ui.web.runs_table import COLUMNS, KINDS, UNJUDGED, Wanted
@@ -46,14 +47,6 @@ MOST_CHOSEN: Final = 200  # an address has only so much room
 def field(name: str) -> str:
     """The key of the widget of a filter."""
     return f"runs-{name}"
-
-
-def put(name: str, value: str) -> None:
-    """Write a parameter into the address, or take it out when it is empty."""
-    if value:
-        st.query_params[name] = value
-    elif name in st.query_params:
-        del st.query_params[name]
 
 
 def asked_for(name: str) -> str:

@@ -103,9 +103,12 @@ def make_app(home: Home, port: int) -> ASGIApp:
     from streamlit.logger import set_log_level
     from streamlit.runtime.pages_manager import PagesManager
 
+    from ui.web import message_queue
+
     # else the first page that a new server shows, unless it is the start page, would be taken for one of the
     # old kind and run without the entry script, because of the folder's name
     PagesManager.uses_pages_directory = False
+    message_queue.install()
     os.environ[ENVIRONMENT] = str(home.root)
     vars(config)["get_config_files"] = lambda _name: []
     config.get_config_options(force_reparse=True, options_from_flags=options(port))

@@ -18,6 +18,7 @@ from traces.prices import overrides, price_list, set_price, unset_price
 from ui.params import Rate
 from ui.prices_command import known_models
 from ui.prices_text import origin_words
+from ui.web.address import put
 from ui.web.listing import paged
 from ui.web.notices import Colour, problem, said
 from ui.web.rows_view import Column, Item, rows_view
@@ -60,9 +61,7 @@ def _search() -> str:
     st.session_state["settings-price-find"] = given  # the address leads
 
     def wrote() -> None:
-        st.query_params.pop("model", None)
-        if st.session_state["settings-price-find"]:
-            st.query_params["model"] = st.session_state["settings-price-find"]
+        put("model", st.session_state["settings-price-find"])
 
     st.text_input(
         "Find a model", key="settings-price-find", on_change=wrote, type="search",

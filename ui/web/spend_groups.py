@@ -14,6 +14,7 @@ from traces.home import Home
 from ui.figures import least, money, total_tokens
 from ui.visible import line
 from ui.web import charts
+from ui.web.address import put_choice
 from ui.web.csv_file import csv_button
 from ui.web.listing import paged
 from ui.web.rows_view import Cell, Column, Item, rows_view
@@ -85,10 +86,7 @@ def _written() -> None:
     chosen = st.session_state["spend-by"]
     if st.query_params.get("sort", "").removeprefix("-") in KEYS:  # maybe of a column that is gone
         st.query_params.pop("sort")
-    if not chosen or tuple(chosen) == DEFAULT:
-        st.query_params.pop("by", None)
-    else:
-        st.query_params["by"] = ",".join(chosen)
+    put_choice("by", ",".join(chosen), ",".join(DEFAULT))
 
 
 def show(home: Home, asked: Question) -> None:

@@ -19,6 +19,7 @@ from traces.spend import Chosen, Scope
 from ui.figures import counted
 from ui.visible import fit, line
 from ui.web import stored
+from ui.web.address import put
 from ui.web.notices import note
 
 _FIRST_DAY: Final = date(1970, 1, 1)
@@ -121,10 +122,7 @@ def fields(home: Home, runs: Sequence[RunSummary], scope: Scope) -> None:
 
 def _write(name: str, key: str) -> None:
     value = st.session_state[key]
-    if value in (None, False, _ANY):
-        st.query_params.pop(name, None)
-    else:
-        st.query_params[name] = "1" if value is True else str(value)
+    put(name, None if value in (None, False, _ANY) else "1" if value is True else str(value))
 
 
 def clear() -> None:

@@ -16,6 +16,7 @@ from traces.what_if import ROLES, check_models
 from ui.figures import counted, least, money
 from ui.visible import line
 from ui.web import charts
+from ui.web.address import put
 from ui.web.csv_file import csv_button
 from ui.web.listing import paged
 from ui.web.notices import note, problem, said
@@ -77,10 +78,7 @@ def _known(home: Home, runs: Sequence[RunSummary]) -> list[str]:
 def _write() -> None:
     for role in ROLES:
         model = st.session_state[f"spend-as-{role}"]
-        if model and model.strip():
-            st.query_params[role] = model.strip()
-        else:
-            st.query_params.pop(role, None)
+        put(role, (model or "").strip())
 
 
 def _outcome(home: Home, asked: Question, models: Mapping[str, str]) -> None:

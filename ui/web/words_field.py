@@ -6,6 +6,8 @@ from typing import Literal
 
 import streamlit as st
 
+from ui.web.address import put
+
 
 def words_field(name: str, *, key: str, placeholder: str, width: int | Literal["stretch"] = "stretch") -> str:
     """Draw the field “Filter” and return what is in it; `name` is that of the address, `placeholder` is ours.
@@ -24,7 +26,4 @@ def words_field(name: str, *, key: str, placeholder: str, width: int | Literal["
 
 
 def _typed(name: str, key: str) -> None:
-    if words := st.session_state[key]:
-        st.query_params[name] = words
-    else:
-        st.query_params.pop(name, None)
+    put(name, st.session_state[key])

@@ -25,6 +25,7 @@ from ui.web import (
     stored,
     training_data,
 )
+from ui.web.address import put
 from ui.web.notices import note, problem
 from ui.web.rows_view import rows_view
 
@@ -106,7 +107,7 @@ def _same(run: RunSummary) -> None:
         st.badge("One question", color="blue")
         with st.container(width="stretch"):
             plain.text(asked_words(run)[:300])
-        st.button("All questions", key="runs-all-questions", on_click=runs_filters.put, args=("same", ""))
+        st.button("All questions", key="runs-all-questions", on_click=put, args=("same", ""))
 
 
 def _bar(
@@ -218,8 +219,8 @@ def _questions(groups: Sequence[Question], said: Opinions, names: dict[str, str]
 
 def _runs_of(run_id: str) -> None:
     """Show the runs that ask what this one asks."""
-    runs_filters.put("group", "")
-    runs_filters.put("same", run_id)
+    put("group", "")
+    put("same", run_id)
 
 
 page()

@@ -66,8 +66,7 @@ def _named() -> str:
 
 
 def _chosen() -> None:
-    st.query_params.clear()
-    st.query_params["part"] = st.session_state[_KEY]
+    st.query_params.from_dict({"part": st.session_state[_KEY] or "models"})  # nothing: after fast clicks
 
 
 page()

@@ -22,6 +22,7 @@ from ui.web import (
     spend_scope,
     spend_what_if,
 )
+from ui.web.address import put_choice
 from ui.web.notices import note, problem
 
 _VIEWS: Final = {
@@ -117,11 +118,7 @@ def _view() -> str:
 
 
 def _chosen() -> None:
-    name = st.session_state[_VIEW]
-    if name in (None, _FIRST):  # None: fast clicks drew another page meanwhile
-        st.query_params.pop("view", None)
-    else:
-        st.query_params["view"] = name
+    put_choice("view", st.session_state[_VIEW], _FIRST)
 
 
 main()

@@ -13,6 +13,7 @@ from rlm_core.options import STRATEGIES
 from traces.home import Home
 from traces.opinions import NORMALISED, check_how
 from ui.web import corpus_choice, order_form, strategy_rows
+from ui.web.address import put
 from ui.web.launch import series_ids
 from ui.web.notices import problem
 from ui.web.sandbox_field import sandbox_field
@@ -97,10 +98,7 @@ def _form(home: Home) -> tuple[str, ...]:
     if ticket is None:
         return ()
     for name, value in (("expected", expected), ("match", how if expected else "")):
-        if value:
-            st.query_params[name] = value
-        else:
-            st.query_params.pop(name, None)
+        put(name, value)
     return series_ids(ticket, len(fields.values["strategies"]))
 
 

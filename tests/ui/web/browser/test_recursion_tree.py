@@ -132,6 +132,19 @@ def test_a_click_in_a_large_run_sends_no_rows(page: Page, visit: ui.Visit, home:
     assert 0 < sum(received) < LARGEST_CLICK
 
 
+@pytest.mark.full
+def test_fast_clicks_through_the_views_of_a_run_end_at_the_last_one(
+    page: Page, visit: ui.Visit, home: Home
+) -> None:
+    opened(page, visit, wide_run(home, MANY, "20270115T080000-00002001"))
+    views = page.get_by_test_id("stButtonGroup").first.get_by_role("radio")
+    for name in ("Overview", "Steps", "Coverage", "Findings", "Spans") * 3:
+        views.filter(has_text=name).click()
+        page.wait_for_timeout(80)
+    expect(page.get_by_role("tree")).to_be_visible()
+    expect(page).not_to_have_url(re.compile("view="))
+
+
 def test_a_run_that_grows_keeps_what_was_chosen_opened_and_in_sight(
     page: Page, visit: ui.Visit, home: Home
 ) -> None:
