@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rlm_core import semconv as sc
 from rlm_core.errors import InputError
-from rlm_core.telemetry import Attribute, as_json
+from rlm_core.telemetry import as_json
 from traces.importers.foreign import NO_TIMES, ForeignRun, ForeignSpan
 from traces.importers.source import Source, as_text
 from traces.importers.values import Document, digest, documents, exception_in, items, some_text, table
@@ -184,9 +184,10 @@ def turn(step: Mapping[str, Any], known: Collection[str] = _STEP) -> ForeignSpan
     else:
         cell.texts |= {} if output == _NOTHING else {sc.STDOUT: output}
         cell.texts[sc.STDOUT_SHOWN] = output
-    beside = {name: value for name, value in step.items() if name not in known}
-    kept: dict[str, Attribute] = {"dspy.saved_beside": as_text(beside)} if beside else {}
-    return ForeignSpan("iteration", attributes=kept, children=[call, cell])
+    iteration = ForeignSpan("iteration", children=[call, cell])
+    if beside := {name: value for name, value in step.items() if name not in known}:
+        iteration.keep("dspy.saved_beside", as_text(beside))
+    return iteration
 
 
 def sorted_out(

@@ -17,6 +17,7 @@ from rlm_core.telemetry import Attribute
 
 Mark = Literal["reported", "derived", "known_wrong", "missing"]
 T = TypeVar("T")
+_LONG: Final = 8_000  # characters; attributes of all spans are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,15 @@ class ForeignSpan:
     error: tuple[str, str] | None = None
     children: list[ForeignSpan] = field(default_factory=list)
     span_id: str | None = None  # 16 hex digits, where the record has such ids; else one is made
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep what a record holds beside what is known of it: short as an attribute, long as a text, which
+        is not read before it is asked for.
+        """
+        if len(value) > _LONG:
+            self.texts[name] = value
+        else:
+            self.attributes[name] = value
 
     def walk(self) -> Iterator[ForeignSpan]:
         """This span and all below it, parents first."""

@@ -196,7 +196,7 @@ class _Trace:
         if (answer := answer_of(outputs)) is not None:
             top.texts[sc.ANSWER] = answer
         if beside:
-            top.attributes["predict_rlm.saved_beside"] = as_json(beside)
+            top.keep("predict_rlm.saved_beside", as_json(beside))
         forced = status == "max_iterations"
         top.attributes |= {
             sc.ANSWER_VIA: "forced" if forced else "SUBMIT",
