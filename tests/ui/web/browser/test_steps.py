@@ -65,6 +65,8 @@ def test_the_keys_of_a_step_are_letters_in_a_field(page: Page, visit: ui.Visit, 
     ui.back(page)
     shown(page, "Step 2: iteration 1, cell 1")  # the letter had led nowhere
     page.get_by_text("All 150 steps").click()
+    expect(page.get_by_role("link", name="55", exact=True)).to_be_visible()
+    ui.settle(page)  # a click on what is just being drawn can be lost
     page.get_by_role("link", name="55", exact=True).click()
     shown(page, "Step 55: iteration 54, cell 54")
 
