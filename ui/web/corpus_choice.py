@@ -15,6 +15,7 @@ from rlm_core.errors import InputError
 from traces.home import Home
 from ui.figures import counted
 from ui.web import additions, new_documents, samples, stored
+from ui.web.address import keep
 from ui.web.corpus_card import card
 from ui.web.new_documents import Chosen
 from ui.web.notices import problem
@@ -53,9 +54,7 @@ def choose(home: Home) -> Chosen:
     chosen = fields[source or "sample"](home)
     for name in _ADDRESS:
         if chosen.address is not None and name == chosen.address[0]:
-            # what is there already, written again, would meet the page that a step back has led to meanwhile
-            if st.query_params.get(name) != chosen.address[1]:
-                st.query_params[name] = chosen.address[1]
+            keep(name, chosen.address[1])
         else:
             st.query_params.pop(name, None)
     return chosen

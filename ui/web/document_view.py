@@ -16,6 +16,7 @@ from ui.corpora import kind
 from ui.figures import counted
 from ui.visible import fit, line
 from ui.web import plain
+from ui.web.address import keep
 from ui.web.notices import note, problem
 from ui.web.passage_view import MOST, passage, passage_of
 from ui.web.places import DOCUMENT, FROM, TO
@@ -73,9 +74,7 @@ def choice(corpus: Corpus) -> int:
     )
     if number or DOCUMENT in st.query_params:
         st.session_state[_seen(corpus.corpus_id)] = str(number)
-        # what is there already, written again, would meet the page that a step back has led to meanwhile
-        if st.query_params.get(DOCUMENT) != str(number):
-            st.query_params[DOCUMENT] = str(number)
+        keep(DOCUMENT, str(number))
     return number
 
 

@@ -16,6 +16,7 @@ from traces.agreement import agreement
 from traces.home import Home
 from ui.figures import counted
 from ui.web import plain
+from ui.web.address import keep
 from ui.web.launch import series_ids
 from ui.web.notices import problem
 from ui.web.rows_view import Column, Item, rows_view
@@ -55,9 +56,7 @@ def panel(home: Home, run_id: str) -> None:
         forget()
         return
     st.session_state[_KEPT] = run_ids
-    # what is there already, written again, would meet the page that a step back has led to meanwhile
-    if st.query_params.get(SERIES) != (series := ",".join(run_ids)):
-        st.query_params[SERIES] = series
+    keep(SERIES, ",".join(run_ids))
     try:
         found = members(home, run_ids)
     except RLMScopeError as error:
