@@ -144,7 +144,7 @@ def _all_shown(view: RunView, calls: Sequence[SpanRow]) -> bool:
 def _never_read(found: Coverage) -> str:
     share = 100 * (1 - (found.read_share or 0.0))
     digits = 0 if 1 <= share <= 99 or share == 100 else 2
-    return f"{'up to ' if found.lower_bound else ''}{max(share, 0.01):.{digits}f} %"
+    return f"{'up to ' if found.lower_bound else ''}{max(share, 0.01):.{digits}f}%"
 
 
 def _independent(view: RunView, calls: Sequence[SpanRow]) -> bool:

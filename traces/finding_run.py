@@ -129,4 +129,4 @@ def _percent(found: Coverage) -> str:
     digits = 0 if share in (0, 100) or 1 <= share < 99 else 2
     if digits:
         share = min(share, 99.99)  # not rounded to all of it
-    return f"{'at least ' if found.lower_bound and share < 100 else ''}{share:.{digits}f} %"
+    return f"{'at least ' if found.lower_bound and share < 100 else ''}{share:.{digits}f}%"

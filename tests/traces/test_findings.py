@@ -142,7 +142,7 @@ def test_nearly_all_of_the_corpus_is_not_said_to_be_all_of_it(home: Home) -> Non
     top = start("1", kind="run", a={sc.DEPTH: 0, sc.CORPUS + ".sha256": sha256_text(table)})
     calls = [start("2", "1", a={sc.SOURCE_RANGES: sent}), end("2")]
     write_spool(home, [header(), top, body(table), *calls, end("1"), fin()])
-    assert the("unread", load_run(home, RUN)).words.endswith("Models saw 99.99 % of the corpus.")
+    assert the("unread", load_run(home, RUN)).words.endswith("Models saw 99.99% of the corpus.")
 
 
 def test_documents_that_went_only_to_calls_that_failed_are_to_be_checked(home: Home) -> None:
@@ -157,7 +157,7 @@ def test_documents_that_went_only_to_calls_that_failed_are_to_be_checked(home: H
     assert (found.severity, found.count) == ("check", 1)
     assert found.words == (
         "Documents sent only to sub-calls that failed: 1 of 2 (b.txt): no answer rests on them. "
-        "Models saw 50 % of the corpus."
+        "Models saw 50% of the corpus."
     )
 
 

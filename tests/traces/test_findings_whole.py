@@ -43,7 +43,7 @@ def test_parts_that_stay_alone_are_worse_when_text_was_left_unread(tmp_path: Pat
     found = found_in(tmp_path, cells(ASK.format("documents[:2]"), "FINAL(replies)"))
     assert found["unshared"].severity == "check"
     assert (
-        "was never read by a model." in found["unshared"].words and " 25 % " in found["unshared"].words
+        "was never read by a model." in found["unshared"].words and " 25% " in found["unshared"].words
     )  # the root saw a third text
 
 

@@ -153,7 +153,7 @@ def test_the_arithmetic_in_words(call: Callable[..., Any], home: Home) -> None:
     assert lines[5] == "cost: $0.00116 (priced)" and lines[6].startswith("price: genai-prices ")
     assert lines[7:] == [
         "2 attempts:",
-        "  1: error server, tokens unknown, $0",
+        "  1: error server, not billed",
         "  2: ok, 1,000 in, 500 out, $0.00116",
     ]
 

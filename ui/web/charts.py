@@ -83,7 +83,7 @@ def share_curve(lines: Mapping[str, Mapping[int, float]], *, key: str) -> None:
             "hoverinfo": "text",
             "hovertext": [
                 "",
-                *(f"{name}: the dearest {part} % cost {share:.0%}" for part, share in shares.items()),
+                *(f"{name}: the dearest {part}% cost {share:.0%}" for part, share in shares.items()),
             ],
         }
         for place, (name, shares) in enumerate(lines.items())
@@ -95,9 +95,7 @@ def share_curve(lines: Mapping[str, Mapping[int, float]], *, key: str) -> None:
     }
     alt = "; ".join(
         f"{name}: "
-        + ", ".join(
-            f"dearest {part} % of the calls {share:.0%} of the cost" for part, share in shares.items()
-        )
+        + ", ".join(f"dearest {part}% of the calls {share:.0%} of the cost" for part, share in shares.items())
         for name, shares in lines.items()
     )
     _draw(traces, layout, key=key, height=300, alt=alt)

@@ -34,16 +34,16 @@ _READINGS: Final = {"Span": 130, "Read as": 150, "Bytes": 170, "Outcome": 80}
 
 
 def percent(share: float | None) -> str:
-    """A share as people read it: what is not nothing is never 0 %, what is not all never 100 %.
+    """A share as people read it: what is not nothing is never 0%, what is not all never 100%.
 
     >>> percent(0.5), percent(0.0001), percent(0.9999), percent(1.0), percent(None)
-    ('50 %', '<1 %', '>99 %', '100 %', 'unknown')
+    ('50%', '<1%', '>99%', '100%', 'unknown')
     """
     if share is None:
         return "unknown"
     if 0 < share < 0.01:
-        return "<1 %"
-    return ">99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
+        return "<1%"
+    return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def document(record: Record, found: Coverage, chosen: DocumentCoverage, select: Select) -> None:

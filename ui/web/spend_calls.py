@@ -47,7 +47,7 @@ def _name(tail: Tail) -> str:
 
 
 def _tails(found: Sequence[Tail]) -> None:
-    columns = ("Calls", "Number", "Cost", "p50", "p95", "Most", *(f"Dearest {part} %" for part in TAIL))
+    columns = ("Calls", "Number", "Cost", "p50", "p95", "Most", *(f"Dearest {part}%" for part in TAIL))
     rows_view(
         [
             Item(
@@ -67,7 +67,7 @@ def _tails(found: Sequence[Tail]) -> None:
     )
     st.caption(
         "Calls whose cost is known. p95: what 95 of 100 calls do not exceed. "
-        "Dearest 1 %: their part of the cost of all calls in the row."
+        "Dearest 1%: their part of the cost of all calls in the row."
     )
     amounts = ("usd", "p50", "p95", "most")
     rows = [
