@@ -198,6 +198,11 @@ def report(results: Sequence[Result]) -> list[str]:
     return lines
 
 
+def so_far(results: Sequence[Result], trials: int) -> str:
+    """How far a measurement is, which takes an hour."""
+    return f"{len(results):,} of {trials:,} trials, {sum(result.exact for result in results):,} exact"
+
+
 def fell_short(results: Sequence[Result]) -> list[str]:
     """Conditions below the target, and budgets that were not kept, in words."""
     words = []
@@ -237,6 +242,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.json:  # after every trial: it may take an hour
             rows: list[dict[str, Any]] = [asdict(result) for result in results]
             args.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+        if len(results) % (len(args.conditions) * len(args.culprits)) == 0:  # a seed in every place
+            print(so_far(results, len(jobs)), file=sys.stderr, flush=True)
     print(*report(results), sep="\n")
     short = fell_short(results)
     print(*(short or [f"at least {TARGET:.0%} exact in every condition, budgets kept"]), sep="\n")

@@ -76,4 +76,5 @@ def test_a_shortfall_is_said_and_fails_the_measurement() -> None:
     assert bench.fell_short([result]) == [
         "format: 0.0% exact, target 95%", "format: a budget was not kept",
     ]  # fmt: skip
+    assert bench.so_far([result], 1_200) == "1 of 1,200 trials, 0 exact"
     assert any(line.startswith("not exact: ") for line in bench.report([result]))
