@@ -158,7 +158,7 @@ class Playing:
             raise TimeoutError
         if reason == "budget":
             raise LimitReached("budget", "the recorded run was stopped here")
-        self._stop(f"the record holds no reply of the root for turn {iteration + 1} of this path")
+        self._stop(f"the record holds no reply of the root for iteration {iteration} of this path")
 
     # -- cells
 

@@ -245,7 +245,7 @@ class _Reader:
             text, reasons = self.text(span, sc.RESPONSE), decoded(span.attributes.get(sc.FINISH_REASONS))
             if text is None:
                 raise RecordError(
-                    f"The record does not hold the root's reply of turn {span.iteration + 1}: it is not "
+                    f"The record does not hold the root's reply of iteration {span.iteration}: it is not "
                     "replayable."
                 )
             parent = self._by_id.get(span.parent_id or "")
@@ -280,7 +280,7 @@ class _Reader:
         text = reply_with(codes)
         if codes_of(text) != codes:
             raise RecordError(
-                f"The cells of turn {iteration + 1} cannot be taken out of its reply by this version."
+                f"The cells of iteration {iteration} cannot be taken out of its reply by this version."
             )
         return replace(turn, text=text, finish_reason="stop")
 

@@ -414,10 +414,10 @@ class Replayer:
     ) -> tuple[str, ...]:
         said = []
         if reached is not None and mode != "reask":
-            turn = (reached.iteration or 0) + 2
+            following = (reached.iteration or 0) + 1
             said.append(
-                f"The root would have seen other output from turn {turn} on; that it had written the same "
-                "code all the same is assumed."
+                f"The root would have seen other output from iteration {following} on; that it had written "
+                "the same code all the same is assumed."
             )
         if playing.not_again:
             numbers = ", ".join(str(cell.number) for cell in playing.not_again[:10])
