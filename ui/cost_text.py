@@ -179,8 +179,8 @@ def _used(counts: Mapping[str, int] | None) -> str:
 def _attempt(attempt: Mapping[str, Any]) -> str:
     number = "?" if attempt["attempt"] is None else attempt["attempt"] + 1
     status = " ".join(part for part in (attempt["status"], attempt["error_type"]) if part)
-    usd = attempt["cost_usd"]
-    if usd == "0" and not attempt["tokens"]:
+    if attempt["cost_status"] == "free" and not attempt["tokens"]:
         return f"{number}: {line(status)}, not billed"
     used = _used(attempt["tokens"]) + (" (estimated)" if attempt["estimated"] else "")
+    usd = attempt["cost_usd"]
     return f"{number}: {line(status)}, {used}, {'cost unknown' if usd is None else f'${usd}'}"

@@ -158,6 +158,15 @@ def test_the_arithmetic_in_words(call: Callable[..., Any], home: Home) -> None:
     ]
 
 
+def test_an_attempt_that_was_answered_at_no_cost_is_not_called_unbilled(
+    call: Callable[..., Any], home: Home
+) -> None:
+    silent = {sc.COST_USD: "0", sc.COST_STATUS: "demo"}
+    (span,) = record(home, (silent, [None, silent]))
+    lines = call("cost", RUN, "--explain", span.span_id).out.splitlines()
+    assert lines[-2:] == ["  1: error server, not billed", "  2: ok, tokens unknown, $0"]
+
+
 def test_attempts_of_different_tiers_leave_a_rest(call: Callable[..., Any], home: Home) -> None:
     model = "gemini/gemini-2.5-pro"
     small, large = (usage({"input": n, "output": 0}, model=model) for n in (100_000, 300_000))
